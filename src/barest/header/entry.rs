@@ -1,0 +1,202 @@
+//! What does one entry say about its tensor?
+//!
+//! ```text
+//!   "wte.weight" : {"dtype":"BF16","shape":[50257,768],"data_offsets":[0,77194752]}
+//!                   └─────────── three fields, each once, in any order ──────────┘
+//! ```
+//!
+//! Whether they agree with each other is proved later, for all tensors at once. Other fields are
+//! ignored, as the reference does, but must be JSON.
+
+use super::super::dtype::Dtype;
+use super::super::error::{Error, ErrorKind, Result};
+use super::super::json::{Cursor, Text};
+use super::room;
+use std::borrow::Cow;
+
+/// The fields of an entry; the dimensions went to the end of the arena.
+pub struct Entry {
+    pub dtype: Dtype,
+    pub rank: usize,
+    pub begin: u64,
+    pub end: u64,
+    /// Whether there were fields besides the three.
+    pub extra: bool,
+}
+
+/// What one dimension takes at least: a digit and a comma.
+const SHORTEST_DIMENSION: usize = 2;
+
+/// Objects around the value of a field: the header and the entry.
+const OUTSIDE: usize = 2;
+
+#[derive(Clone, Copy)]
+enum Field {
+    Dtype,
+    Shape,
+    DataOffsets,
+}
+
+impl Field {
+    const NAMES: [&'static str; 3] = ["dtype", "shape", "data_offsets"];
+
+    fn from_key(key: Text, text: &str) -> Option<Field> {
+        match &*key.resolve(text) {
+            "dtype" => Some(Field::Dtype),
+            "shape" => Some(Field::Shape),
+            "data_offsets" => Some(Field::DataOffsets),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the value of a tensor's name.
+pub fn read(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Result<Entry> {
+    let start = cursor.position();
+    if !cursor.take(b'{') {
+        let what = Cow::Borrowed("the entry of a tensor");
+        let expected = "an object with dtype, shape and data_offsets";
+        let kind = ErrorKind::WrongType {
+            what,
+            expected,
+            found: cursor.kind(),
+        };
+        return Err(Error::at_header(kind, start));
+    }
+    let mut dtype = Dtype::U8;
+    let mut rank = 0;
+    let mut offsets = (0, 0);
+    let mut extra = false;
+    // Where the key of each field stands; 0, where no key can stand, for not yet.
+    let mut seen = [0; 3];
+    cursor.skip_blanks();
+    let mut more = !cursor.take(b'}');
+    while more {
+        let key = cursor.string("`\"` to begin the key of a field")?;
+        cursor.expect(b':', "`:` after the key")?;
+        cursor.skip_blanks();
+        match Field::from_key(key, text) {
+            None => {
+                extra = true;
+                cursor.skip_value(OUTSIDE)?;
+            }
+            Some(field) => {
+                let first = std::mem::replace(&mut seen[field as usize], key.start as usize);
+                if first != 0 {
+                    let field = Field::NAMES[field as usize];
+                    let kind = ErrorKind::DuplicateField {
+                        field,
+                        first: Error::offset_of(first),
+                    };
+                    return Err(Error::at_header(kind, key.start as usize));
+                }
+                match field {
+                    Field::Dtype => dtype = read_dtype(cursor, text)?,
+                    Field::Shape => rank = read_shape(cursor, text, dims)?,
+                    Field::DataOffsets => offsets = read_offsets(cursor)?,
+                }
+            }
+        }
+        more = cursor.another(b'}', "`,` or `}` in the entry")?;
+    }
+    if let Some(missing) = seen.iter().position(|&key| key == 0) {
+        let kind = ErrorKind::MissingField {
+            expected: Field::NAMES[missing],
+        };
+        return Err(Error::at_header(kind, start));
+    }
+    Ok(Entry {
+        dtype,
+        rank,
+        begin: offsets.0,
+        end: offsets.1,
+        extra,
+    })
+}
+
+fn wrong_type(field: &'static str, expected: &'static str, cursor: &Cursor<'_>) -> Error {
+    let what = Cow::Borrowed(field);
+    Error::at_header(
+        ErrorKind::WrongType {
+            what,
+            expected,
+            found: cursor.kind(),
+        },
+        cursor.position(),
+    )
+}
+
+fn read_dtype(cursor: &mut Cursor<'_>, text: &str) -> Result<Dtype> {
+    let position = cursor.position();
+    if cursor.peek() != Some(b'"') {
+        return Err(wrong_type("`dtype`", "a string", cursor));
+    }
+    let name = cursor.string("a string")?.resolve(text);
+    Dtype::from_name(&name).ok_or_else(|| {
+        let found = name.chars().take(100).collect();
+        Error::at_header(ErrorKind::UnknownDtype { found }, position)
+    })
+}
+
+/// Puts the dimensions at the end of the arena and gives their number.
+fn read_shape(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Result<usize> {
+    if !cursor.take(b'[') {
+        return Err(wrong_type(
+            "`shape`",
+            "an array of unsigned integers",
+            cursor,
+        ));
+    }
+    let start = dims.len();
+    cursor.skip_blanks();
+    let mut more = !cursor.take(b']');
+    while more {
+        let dimension = cursor.unsigned("shape")?;
+        room(dims, text.len() - cursor.position(), SHORTEST_DIMENSION);
+        dims.push(dimension);
+        more = cursor.another(b']', "`,` or `]` in the shape")?;
+    }
+    Ok(dims.len() - start)
+}
+
+fn read_offsets(cursor: &mut Cursor<'_>) -> Result<(u64, u64)> {
+    let position = cursor.position();
+    if !cursor.take(b'[') {
+        return Err(match cursor.kind() {
+            "an object" | "an array" => wrong_type(
+                "`data_offsets`",
+                "an array of two unsigned integers",
+                cursor,
+            ),
+            found => {
+                let found = found.to_owned();
+                let kind = ErrorKind::NotAnInteger {
+                    field: "data_offsets",
+                    found,
+                };
+                Error::at_header(kind, position)
+            }
+        });
+    }
+    let mut offsets = [0; 2];
+    let mut count = 0;
+    cursor.skip_blanks();
+    let mut more = !cursor.take(b']');
+    while more {
+        let offset = cursor.unsigned("data_offsets")?;
+        match offsets.get_mut(count) {
+            Some(place) => *place = offset,
+            None => return Err(not_two(3, position)),
+        }
+        count += 1;
+        more = cursor.another(b']', "`,` or `]` in the data_offsets")?;
+    }
+    match count {
+        2 => Ok((offsets[0], offsets[1])),
+        found => Err(not_two(found, position)),
+    }
+}
+
+fn not_two(found: usize, position: usize) -> Error {
+    Error::at_header(ErrorKind::NotTwoOffsets { found }, position)
+}

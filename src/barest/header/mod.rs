@@ -1,0 +1,462 @@
+//! What does a file say it holds, and is it true?
+//!
+//! ```text
+//!   first 8 bytes ──prefix──▶ N ──▶ private copy of N bytes ──entry, metadata──▶ records
+//!                                                                                 │ tiling: the proof
+//!                                   names: found, and found twice  ◀──────────────┘
+//! ```
+//!
+//! A [`Header`] exists only if everything in it was checked; what was checked is the private copy,
+//! so a file that changes later cannot make it wrong. It needs no mapping and no file: fuzzers,
+//! streams and systems without `mmap` parse the bytes they have.
+//!
+//! Kept for each tensor: one record of 40 bytes, its dimensions in a common arena, two to four
+//! slots of the name table. No allocation belongs to one tensor alone.
+
+mod entry;
+mod metadata;
+mod prefix;
+mod remarks;
+mod strings;
+mod tiling;
+
+use super::dtype::Dtype;
+use super::error::{Error, ErrorKind, Result};
+use super::json::{Cursor, Text};
+use super::names::{NameTable, Named, hash};
+use super::options::DEFAULT_HEADER_CAP;
+pub use metadata::Metadata;
+use metadata::Pair;
+pub use prefix::{PREFIX, header_len, or_foreign};
+pub use remarks::Remark;
+use std::fmt::{self, Debug, Formatter};
+use std::ops::Range;
+use strings::{Name, Resolved, Strings};
+
+/// The header of one file, proved. See the format's text:
+/// <https://github.com/huggingface/safetensors#format>.
+pub struct Header {
+    strings: Strings,
+    /// In the order of their offsets.
+    records: Vec<Record>,
+    /// The dimensions of all tensors, in the order in which the header lists them.
+    dims: Vec<u64>,
+    names: NameTable,
+    metadata: Option<Vec<Pair>>,
+    data_len: u64,
+    departures: Departures,
+}
+
+/// What is kept of one tensor.
+struct Record {
+    begin: u64,
+    end: u64,
+    name: Name,
+    dims_start: u32,
+    rank: u32,
+    hash: u32,
+    dtype: Dtype,
+}
+
+impl Record {
+    fn dims(&self) -> Range<usize> {
+        self.dims_start as usize..self.dims_start as usize + self.rank as usize
+    }
+}
+
+/// What [`Header::remarks`] cannot see in the records.
+#[derive(Default)]
+struct Departures {
+    metadata_is_null: bool,
+    out_of_order: bool,
+    extra_fields: usize,
+}
+
+/// The key that names no tensor.
+const METADATA_KEY: &str = "__metadata__";
+
+/// What an entry takes at least: a name, three fields, two numbers.
+const SHORTEST_ENTRY: usize = 48;
+
+/// Makes room for one more item where the text left can hold `left / shortest` more at most. Where
+/// doubling would pass that, exactly so much is taken: what a hostile header costs in memory is
+/// then known beforehand.
+fn room<T>(items: &mut Vec<T>, left: usize, shortest: usize) {
+    if items.len() == items.capacity() {
+        let most = left / shortest + 1;
+        items.reserve_exact(most.min(items.capacity().max(16)));
+    }
+}
+
+impl Header {
+    /// Reads and proves the header of a file of `file_len` bytes from its first bytes: at least 8
+    /// and the header's length of them. Copies the header once.
+    ///
+    /// Every rule is in `docs/FORMAT.md`; every failure says which was broken, where, by which
+    /// tensor. Headers over [`DEFAULT_HEADER_CAP`] are refused; [`Header::parse_with_cap`] takes
+    /// longer ones.
+    pub fn parse(prefix: &[u8], file_len: u64) -> Result<Header> {
+        Header::parse_with_cap(prefix, file_len, DEFAULT_HEADER_CAP)
+    }
+
+    /// As [`Header::parse`], for headers of up to `cap` bytes.
+    pub fn parse_with_cap(prefix: &[u8], file_len: u64, cap: u32) -> Result<Header> {
+        let len = header_len(prefix, file_len, cap).map_err(|error| or_foreign(error, prefix))?;
+        match prefix[PREFIX..].get(..len) {
+            Some(text) => Header::from_copy(text.to_vec(), file_len),
+            None => {
+                let expected = (PREFIX + len) as u64;
+                let found = prefix.len() as u64;
+                Err(Error::new(ErrorKind::TooShort { expected, found }))
+            }
+        }
+    }
+
+    /// Reads and proves a private copy of a header, where 8 bytes and it fit into `file_len`.
+    pub(super) fn from_copy(copy: Vec<u8>, file_len: u64) -> Result<Header> {
+        let text = String::from_utf8(copy).map_err(|error| {
+            let (position, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
+            let refused = Error::at_header(
+                ErrorKind::NotUtf8 {
+                    found: bytes[position],
+                },
+                position,
+            );
+            describe(refused, bytes)
+        })?;
+        // 1. One walk over the text.
+        let parts = match Reader::new(&text).read() {
+            Ok(parts) => parts,
+            Err(error) => return Err(describe(error, text.as_bytes())),
+        };
+        let Parts {
+            mut records,
+            dims,
+            metadata,
+            resolved,
+            mut departures,
+        } = parts;
+        let strings = Strings { text, resolved };
+        // 2. No name twice. Before the proof: tensors with one name often overlap as well, and
+        //    then the name is the better answer.
+        departures.out_of_order = !tiling::sort(&mut records);
+        let described = |error| describe(error, strings.text.as_bytes());
+        if let Some(pairs) = &metadata {
+            Metadata {
+                strings: &strings,
+                pairs,
+            }
+            .check()
+            .map_err(described)?;
+        }
+        let names = NameTable::build(&Records {
+            strings: &strings,
+            records: &records,
+        })
+        .map_err(|duplicate| described(duplicate_tensor(&strings, &records, duplicate.items)))?;
+        // 3. The proof.
+        let claim = tiling::Claim {
+            strings: &strings,
+            dims: &dims,
+            file_len,
+        };
+        let data_len = tiling::prove(&records, &claim).map_err(described)?;
+        Ok(Header {
+            strings,
+            records,
+            dims,
+            names,
+            metadata,
+            data_len,
+            departures,
+        })
+    }
+
+    /// How many tensors there are.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there are none: a valid file may hold metadata alone, or nothing.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// The tensors in file order: by `data_offsets`; empty ones at one place in the header's order.
+    pub fn tensors(&self) -> impl ExactSizeIterator<Item = TensorInfo<'_>> + DoubleEndedIterator {
+        (0..self.records.len()).map(|number| self.info(number))
+    }
+
+    /// The tensor of that name, compared byte for byte. Allocates nothing.
+    pub fn tensor(&self, name: &str) -> Option<TensorInfo<'_>> {
+        self.find(name).map(|number| self.info(number))
+    }
+
+    /// The place of a tensor in file order.
+    pub(super) fn find(&self, name: &str) -> Option<usize> {
+        self.names.find(
+            name,
+            &Records {
+                strings: &self.strings,
+                records: &self.records,
+            },
+        )
+    }
+
+    pub(super) fn info(&self, number: usize) -> TensorInfo<'_> {
+        TensorInfo {
+            header: self,
+            record: &self.records[number],
+            number,
+        }
+    }
+
+    /// `__metadata__`; `None` if it is absent or `null`.
+    pub fn metadata(&self) -> Option<Metadata<'_>> {
+        let pairs = self.metadata.as_deref()?;
+        Some(Metadata {
+            strings: &self.strings,
+            pairs,
+        })
+    }
+
+    /// Bytes of the header itself: N.
+    pub fn header_len(&self) -> u64 {
+        self.strings.text.len() as u64
+    }
+
+    /// Where the data section starts, in bytes from the start of the file: 8 + N, never rounded.
+    pub fn data_start(&self) -> u64 {
+        PREFIX as u64 + self.header_len()
+    }
+
+    /// Bytes of the data section: the last tensor's end.
+    pub fn data_len(&self) -> u64 {
+        self.data_len
+    }
+
+    /// The header's text as it stands in the file, padding and all.
+    pub fn text(&self) -> &str {
+        &self.strings.text
+    }
+
+    /// Where this valid file departs from the written format, or from what readers are used to.
+    pub fn remarks(&self) -> Vec<Remark> {
+        remarks::find(self)
+    }
+}
+
+impl Debug for Header {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Header({} tensors, {} bytes of data)",
+            self.len(),
+            self.data_len
+        )
+    }
+}
+
+/// Adds the excerpt; and where the very first byte is wrong, says what the file is instead.
+fn describe(error: Error, header: &[u8]) -> Error {
+    let first = header
+        .iter()
+        .position(|byte| !byte.is_ascii_whitespace())
+        .unwrap_or(0);
+    let begins_as_json = header.get(first) == Some(&b'{');
+    if error.header_position() == Some(first) && !begins_as_json {
+        // The mark, if there is one, begins with the 8 bytes that were taken for a length.
+        let mut whole = (header.len() as u64).to_le_bytes().to_vec();
+        whole.extend(header.iter().take(super::looks_like::ENOUGH));
+        return or_foreign(error.with_excerpt_of(header), &whole);
+    }
+    error.with_excerpt_of(header)
+}
+
+fn duplicate_tensor(strings: &Strings, records: &[Record], items: (usize, usize)) -> Error {
+    let name = strings.get(records[items.0].name);
+    let one = strings.position(records[items.0].name);
+    let other = strings.position(records[items.1].name);
+    let first = Error::offset_of(one.min(other));
+    Error::at_header(ErrorKind::DuplicateTensor { first }, one.max(other)).in_tensor(name)
+}
+
+/// The tensors' names, as the name table sees them.
+struct Records<'a> {
+    strings: &'a Strings,
+    records: &'a [Record],
+}
+
+impl Named for Records<'_> {
+    fn count(&self) -> usize {
+        self.records.len()
+    }
+
+    fn name(&self, number: usize) -> &str {
+        self.strings.get(self.records[number].name)
+    }
+
+    fn hash(&self, number: usize) -> u32 {
+        self.records[number].hash
+    }
+}
+
+/// What a header says of one tensor.
+#[derive(Clone, Copy)]
+pub struct TensorInfo<'a> {
+    header: &'a Header,
+    record: &'a Record,
+    number: usize,
+}
+
+impl<'a> TensorInfo<'a> {
+    /// The name, escapes resolved. It may hold any character: show it through
+    /// [`Shown`](super::escape::Shown), and never use it as a path.
+    pub fn name(&self) -> &'a str {
+        self.header.strings.get(self.record.name)
+    }
+
+    /// The type of its elements.
+    pub fn dtype(&self) -> Dtype {
+        self.record.dtype
+    }
+
+    /// Its dimensions, the slowest first; none for a scalar, which has one element. Beside a 0 a
+    /// dimension may be as large as a `u64`: multiply with care.
+    pub fn shape(&self) -> &'a [u64] {
+        &self.header.dims[self.record.dims()]
+    }
+
+    /// Elements: the product of the dimensions.
+    pub fn elements(&self) -> u64 {
+        // The proof counted these bits in 64 bits.
+        self.byte_len() * 8 / self.record.dtype.bits()
+    }
+
+    /// Bytes of data.
+    pub fn byte_len(&self) -> u64 {
+        self.record.end - self.record.begin
+    }
+
+    /// Begin and end in bytes from the start of the data section, as the header has them.
+    pub fn data_offsets(&self) -> (u64, u64) {
+        (self.record.begin, self.record.end)
+    }
+
+    /// The same in bytes from the start of the file.
+    pub fn file_range(&self) -> Range<u64> {
+        let start = self.header.data_start();
+        start + self.record.begin..start + self.record.end
+    }
+
+    /// Its place in file order.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+}
+
+impl Debug for TensorInfo<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let shape = super::error::brief_shape(self.shape());
+        let name = super::escape::Brief(self.name());
+        write!(
+            f,
+            "`{name}` {} {shape} at {:?}",
+            self.dtype(),
+            self.file_range()
+        )
+    }
+}
+
+/// Walks over the header once.
+struct Reader<'a> {
+    text: &'a str,
+    cursor: Cursor<'a>,
+    parts: Parts,
+}
+
+/// What the walk brings home.
+#[derive(Default)]
+struct Parts {
+    records: Vec<Record>,
+    dims: Vec<u64>,
+    metadata: Option<Vec<Pair>>,
+    resolved: Resolved,
+    departures: Departures,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Reader<'a> {
+        Reader {
+            text,
+            cursor: Cursor::new(text),
+            parts: Parts::default(),
+        }
+    }
+
+    fn read(mut self) -> Result<Parts> {
+        // 1. White space and a brace: some writers pad in front.
+        self.cursor.expect(b'{', "`{` to begin the header")?;
+        self.cursor.skip_blanks();
+        // 2. Members: metadata at most once, and tensors.
+        let mut metadata_key = None;
+        let mut more = !self.cursor.take(b'}');
+        while more {
+            let key = self.cursor.string("`\"` to begin a name")?;
+            self.cursor.expect(b':', "`:` after the name")?;
+            self.cursor.skip_blanks();
+            let name = key.resolve(self.text);
+            if name == METADATA_KEY {
+                if let Some(first) = metadata_key.replace(key.start as usize) {
+                    let kind = ErrorKind::DuplicateMetadata {
+                        first: Error::offset_of(first),
+                    };
+                    return Err(Error::at_header(kind, key.start as usize));
+                }
+                let pairs = metadata::read(&mut self.cursor, self.text, &mut self.parts.resolved)?;
+                self.parts.departures.metadata_is_null = pairs.is_none();
+                self.parts.metadata = pairs;
+            } else {
+                self.tensor(key, &name)
+                    .map_err(|error| error.in_tensor(&name))?;
+            }
+            more = self.cursor.another(b'}', "`,` or `}` between entries")?;
+        }
+        // 3. Nothing but white space up to the end.
+        self.cursor.skip_blanks();
+        match self.cursor.peek() {
+            None => Ok(self.parts),
+            Some(_) => Err(self
+                .cursor
+                .unexpected("nothing but white space after the header")),
+        }
+    }
+
+    fn tensor(&mut self, key: Text, name: &str) -> Result<()> {
+        let Parts {
+            records,
+            dims,
+            resolved,
+            departures,
+            ..
+        } = &mut self.parts;
+        let dims_start = dims.len() as u32;
+        let entry = entry::read(&mut self.cursor, self.text, dims)?;
+        departures.extra_fields += usize::from(entry.extra);
+        room(
+            records,
+            self.text.len() - self.cursor.position(),
+            SHORTEST_ENTRY,
+        );
+        records.push(Record {
+            begin: entry.begin,
+            end: entry.end,
+            name: resolved.keep(key, self.text),
+            dims_start,
+            rank: entry.rank as u32,
+            hash: hash(name),
+            dtype: entry.dtype,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! Where do names live, so that none needs an allocation of its own?
+//!
+//! In the header's text, as ranges of it. A name with escapes is not what the text says: its
+//! resolved form goes into one side text, together with where it came from.
+
+use super::super::json::Text;
+use std::borrow::Cow;
+
+/// The private copy of the header, and the names that it does not hold as they are.
+#[derive(Debug)]
+pub struct Strings {
+    pub text: String,
+    pub resolved: Resolved,
+}
+
+/// Names with their escapes resolved, one behind the other.
+#[derive(Debug, Default)]
+pub struct Resolved {
+    text: String,
+    /// Where each of them begins: here, and in the header. Ascending in both.
+    origins: Vec<(u32, u32)>,
+}
+
+/// A name: a range of one of the two texts. Bytes fit 32 bits, as the header's length does and
+/// resolving never lengthens.
+#[derive(Clone, Copy, Debug)]
+pub struct Name {
+    start: u32,
+    len: u32,
+    resolved: bool,
+}
+
+impl Resolved {
+    /// Makes a name of a string of the header.
+    pub fn keep(&mut self, string: Text, header: &str) -> Name {
+        match string.resolve(header) {
+            Cow::Borrowed(_) => Name {
+                start: string.start,
+                len: string.len,
+                resolved: false,
+            },
+            Cow::Owned(resolved) => {
+                let start = self.text.len() as u32;
+                self.text.push_str(&resolved);
+                self.origins.push((start, string.start));
+                Name {
+                    start,
+                    len: resolved.len() as u32,
+                    resolved: true,
+                }
+            }
+        }
+    }
+
+    fn origin(&self, start: u32) -> usize {
+        // Where one place has several origins, all but the last are those of empty names.
+        let after = self.origins.partition_point(|&(place, _)| place <= start);
+        after
+            .checked_sub(1)
+            .map_or(0, |last| self.origins[last].1 as usize)
+    }
+}
+
+impl Strings {
+    pub fn get(&self, name: Name) -> &str {
+        let text = if name.resolved {
+            &self.resolved.text
+        } else {
+            &self.text
+        };
+        &text[name.start as usize..name.start as usize + name.len as usize]
+    }
+
+    /// Where the name stands in the header: its first byte behind the quote.
+    pub fn position(&self, name: Name) -> usize {
+        if name.resolved {
+            self.resolved.origin(name.start)
+        } else {
+            name.start as usize
+        }
+    }
+}

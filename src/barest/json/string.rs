@@ -1,0 +1,249 @@
+//! Where does this string end, and what does it say once its escapes are resolved?
+//!
+//! A string without escapes is a range of the text and stays one. Escapes are checked when the
+//! string is passed, and resolved only when somebody wants to compare or to read it.
+
+use super::super::error::{Error, ErrorKind, Result};
+use super::cursor::Cursor;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A string of the text: where its characters stand, without the quotes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Text {
+    /// The first byte. Positions fit 32 bits since no header is longer.
+    pub start: u32,
+    /// Bytes as written.
+    pub len: u32,
+    /// Whether a backslash occurs, so that the string is not what is written.
+    pub escaped: bool,
+}
+
+impl Text {
+    /// Where it stands in the text.
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.start as usize + self.len as usize
+    }
+
+    /// The string itself; a copy only if there are escapes to resolve.
+    pub fn resolve(self, text: &str) -> Cow<'_, str> {
+        let raw = &text[self.range()];
+        if self.escaped {
+            Cow::Owned(unescape(raw))
+        } else {
+            Cow::Borrowed(raw)
+        }
+    }
+}
+
+impl Cursor<'_> {
+    /// Moves over a string, from quote to quote. `what` names it in the error.
+    pub fn string(&mut self, what: &'static str) -> Result<Text> {
+        if !self.take(b'"') {
+            return Err(self.unexpected(what));
+        }
+        let bytes = self.text.as_bytes();
+        let start = self.at;
+        let mut escaped = false;
+        loop {
+            self.at = next_special(bytes, self.at);
+            match bytes.get(self.at) {
+                Some(b'"') => {
+                    let len = (self.at - start) as u32;
+                    self.at += 1;
+                    return Ok(Text {
+                        start: start as u32,
+                        len,
+                        escaped,
+                    });
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    let (_, len) = resolve_escape(bytes, self.at)?;
+                    self.at += len;
+                }
+                Some(_) => {
+                    return Err(self.unexpected("a character (control bytes must be escaped)"));
+                }
+                None => return Err(self.unexpected("`\"` to end the string")),
+            }
+        }
+    }
+}
+
+/// Position, at or after `at`, of the first quote, backslash or control byte; the length if there
+/// is none.
+fn next_special(bytes: &[u8], mut at: usize) -> usize {
+    // Eight bytes at a time in one u64: a byte's top bit is set in `hits` if the byte is special.
+    // Subtraction may carry a false hit upwards, never downwards, so the lowest is always true.
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const TOP: u64 = 0x8080_8080_8080_8080;
+    let zero_bytes = |word: u64| word.wrapping_sub(EACH) & !word;
+    while let Some(&eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(eight);
+        let quotes = zero_bytes(word ^ (EACH * b'"' as u64));
+        let backslashes = zero_bytes(word ^ (EACH * b'\\' as u64));
+        let controls = word.wrapping_sub(EACH * b' ' as u64) & !word;
+        let hits = (quotes | backslashes | controls) & TOP;
+        if hits != 0 {
+            return at + (hits.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    let is_special = |&byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().position(is_special).unwrap_or(rest.len())
+}
+
+/// The character that the escape at `at` (a backslash) stands for, and the bytes it takes.
+fn resolve_escape(bytes: &[u8], at: usize) -> Result<(char, usize)> {
+    let fail = |at: usize, expected| {
+        Err(Error::at_header(
+            ErrorKind::Syntax {
+                expected,
+                found: bytes.get(at).copied(),
+            },
+            at,
+        ))
+    };
+    let simple = match bytes.get(at + 1) {
+        Some(b'"') => '"',
+        Some(b'\\') => '\\',
+        Some(b'/') => '/',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(b'u') => {
+            let first = match four_hex_digits(bytes, at + 2) {
+                Ok(unit) => unit,
+                Err(at) => return fail(at, "four hexadecimal digits after `\\u`"),
+            };
+            if let Some(character) = char::from_u32(first) {
+                return Ok((character, 6));
+            }
+            // A surrogate: only a high one with a low one behind it is a character.
+            const LONE: &str = "the escape of a low surrogate after that of a high one";
+            if first >= 0xdc00 {
+                return fail(at, "a character, not a low surrogate alone");
+            }
+            if bytes.get(at + 6..at + 8) != Some(b"\\u") {
+                return fail(at + 6, LONE);
+            }
+            return match four_hex_digits(bytes, at + 8) {
+                Ok(second @ 0xdc00..=0xdfff) => {
+                    let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                    Ok((
+                        char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
+                        12,
+                    ))
+                }
+                Ok(_) => fail(at + 6, LONE),
+                Err(at) => fail(at, "four hexadecimal digits after `\\u`"),
+            };
+        }
+        _ => return fail(at + 1, "one of `\"\\/bfnrtu` after the backslash"),
+    };
+    Ok((simple, 2))
+}
+
+/// Their value, or the position of the first byte that is none.
+fn four_hex_digits(bytes: &[u8], at: usize) -> std::result::Result<u32, usize> {
+    let mut value = 0;
+    for position in at..at + 4 {
+        let digit = bytes
+            .get(position)
+            .and_then(|&byte| char::from(byte).to_digit(16));
+        value = value << 4 | digit.ok_or(position)?;
+    }
+    Ok(value)
+}
+
+/// A string with its escapes resolved. The escapes were checked when the cursor passed them; should
+/// one be wrong all the same, the rest is left out.
+pub fn unescape(raw: &str) -> String {
+    let mut resolved = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(plain) = rest.find('\\') {
+        resolved.push_str(&rest[..plain]);
+        let Ok((character, len)) = resolve_escape(rest.as_bytes(), plain) else {
+            return resolved;
+        };
+        resolved.push(character);
+        rest = &rest[plain + len..];
+    }
+    resolved.push_str(rest);
+    resolved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> std::result::Result<String, usize> {
+        let mut cursor = Cursor::new(text);
+        match cursor.string("a string") {
+            Ok(string) => Ok(string.resolve(text).into_owned()),
+            Err(error) => Err(error.header_position().unwrap()),
+        }
+    }
+
+    #[test]
+    fn escapes_resolve_to_their_characters() {
+        for (text, string) in [
+            (r#""""#, ""),
+            (r#""plain""#, "plain"),
+            (r#""\"\\\/\b\f\n\r\t""#, "\"\\/\u{8}\u{c}\n\r\t"),
+            (r#""\u0041\u00e9\u00E9\u0000""#, "Aéé\0"),
+            (r#""\ud83e\udd80 \uD83E\uDD80""#, "🦀 🦀"),
+            (r#""\ud800\udc00\udbff\udfff""#, "\u{10000}\u{10ffff}"),
+            ("\"é🦀\u{7f}\u{ffff}\"", "é🦀\u{7f}\u{ffff}"),
+        ] {
+            assert_eq!(read(text).as_deref(), Ok(string), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_string_fails_at_its_byte() {
+        for (text, at) in [
+            ("x", 0),
+            ("\"", 1),
+            ("\"abc", 4),
+            ("\"abcdefgh\n\"", 9),
+            ("\"\0\"", 1),
+            ("\"\u{1f}\"", 1),
+            (r#""\x41""#, 2),
+            (r#""\U0041""#, 2),
+            (r#""\"#, 2),
+            (r#""\u12"#, 5),
+            (r#""\u12g4""#, 5),
+            (r#""\u+123""#, 3),
+            (r#""\ud83e""#, 7),
+            (r#""\ud83e\n""#, 7),
+            (r#""\ud83e\ud83e""#, 7),
+            (r#""\ud83e\u0041""#, 7),
+            (r#""\udd80""#, 1),
+        ] {
+            assert_eq!(read(text), Err(at), "{text}");
+        }
+    }
+
+    /// Every special byte at every distance, with every byte before it: the eight-at-a-time scan
+    /// against the one-at-a-time rule.
+    #[test]
+    fn the_scan_finds_what_the_rule_names() {
+        let rule = |byte: u8| byte == b'"' || byte == b'\\' || byte < 0x20;
+        for filler in 0..=255u8 {
+            for special in 0..=255u8 {
+                for at in 0..18 {
+                    let mut bytes = [filler; 18];
+                    bytes[at] = special;
+                    let expected = bytes.iter().position(|&byte| rule(byte)).unwrap_or(18);
+                    assert_eq!(next_special(&bytes, 0), expected, "{filler} {special} {at}");
+                }
+            }
+        }
+        assert_eq!(next_special(b"\"", 1), 1);
+    }
+}

@@ -1,0 +1,63 @@
+//! The whole way from a path to a tensor. This folder can be copied into another crate as it is:
+//! it uses `std` and nothing else, and each file only what stands above it in this list.
+//!
+//! ```text
+//!  path ──open──▶ file ──pread──▶ header bytes ──json──▶ Header ──tiling proof──▶ names ──look-up──▶ TensorView ──▶ f32
+//!                  │              (private copy)                                                       ▲
+//!                  └──────────────mmap (or read into private memory)──▶ Bytes ─────────────────────────┘
+//! ```
+//!
+//! What was checked, the private copy of the header, is what is used. A file that changes later can
+//! give wrong numbers, never a view outside of it.
+
+// A program that uses half of this should not be told about the other half.
+#![allow(dead_code, unused_imports)]
+
+// Each uses only what stands above it.
+
+pub mod escape; // how names are shown, on a terminal and in JSON
+
+mod dtype; // the one table of the 22 dtypes
+
+mod error; // what went wrong, where, and with which numbers
+
+mod sys; // the kernel: the only foreign functions
+
+mod options; // what can be chosen when a model is opened
+
+mod mapping; // who owns mapped pages, and when they become `&[u8]`
+
+mod bytes; // a file's own pages, or a copy of them
+
+mod json; // a pull reader: no tree, no recursion
+
+mod looks_like; // what a refused file is instead
+
+mod names; // finds names, and finds them twice
+
+mod nearest; // which name did they mean?
+
+mod header; // the header, proved
+
+mod decode; // what number an element stands for
+
+mod shard; // what belongs to one file
+
+mod tensor; // views of a tensor, borrowed or kept
+
+mod model; // from a path to a model
+
+#[cfg(test)]
+mod skip;
+
+pub use bytes::{Backing, ReadReason};
+pub use decode::{Bf16, Element, Plain};
+pub use dtype::Dtype;
+pub use error::{Error, ErrorKind, Result};
+pub use header::{Header, Metadata, Remark, TensorInfo};
+pub use mapping::{Mapping, Mmap, Residency};
+pub use model::Model;
+pub use options::{DEFAULT_HEADER_CAP, OpenOptions};
+pub use shard::Shard;
+pub use sys::{Advice, PageFaults, page_faults, terminal_columns};
+pub use tensor::{Bf16View, Elements, Tensor, TensorView};

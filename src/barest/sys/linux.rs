@@ -1,0 +1,53 @@
+//! Which numbers stand for what on 64-bit Linux and Android?
+//!
+//! From the kernel's `asm-generic/mman-common.h` and the libcs' headers; a test in `posix.rs` asks
+//! the C compiler for each of them.
+
+use super::Advice;
+use std::ffi::c_int;
+
+#[cfg(any(target_arch = "mips64", target_arch = "mips64r6"))]
+pub const MAP_ANONYMOUS: c_int = 0x800;
+#[cfg(not(any(target_arch = "mips64", target_arch = "mips64r6")))]
+pub const MAP_ANONYMOUS: c_int = 0x20;
+
+#[cfg(any(target_arch = "mips64", target_arch = "mips64r6"))]
+pub const O_NONBLOCK: c_int = 0x80;
+#[cfg(target_arch = "sparc64")]
+pub const O_NONBLOCK: c_int = 0x4000;
+#[cfg(not(any(target_arch = "mips64", target_arch = "mips64r6", target_arch = "sparc64")))]
+pub const O_NONBLOCK: c_int = 0x800;
+
+#[cfg(target_os = "android")]
+pub const SC_PAGESIZE: c_int = 39;
+#[cfg(not(target_os = "android"))]
+pub const SC_PAGESIZE: c_int = 30;
+
+#[cfg(any(
+    target_arch = "mips64",
+    target_arch = "mips64r6",
+    target_arch = "powerpc64",
+    target_arch = "sparc64"
+))]
+pub const TIOCGWINSZ: u64 = 0x4008_7468;
+#[cfg(not(any(
+    target_arch = "mips64",
+    target_arch = "mips64r6",
+    target_arch = "powerpc64",
+    target_arch = "sparc64"
+)))]
+pub const TIOCGWINSZ: u64 = 0x5413;
+
+pub const MADV_HUGEPAGE: c_int = 14;
+pub const MADV_COLD: c_int = 20;
+pub const MADV_POPULATE_READ: c_int = 22;
+
+/// The number of an advice that only some systems have.
+pub fn own_advice(advice: Advice) -> Option<c_int> {
+    match advice {
+        Advice::Cold => Some(MADV_COLD),
+        Advice::HugePage => Some(MADV_HUGEPAGE),
+        Advice::PopulateRead => Some(MADV_POPULATE_READ),
+        _ => None,
+    }
+}

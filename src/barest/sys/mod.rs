@@ -1,0 +1,153 @@
+//! What does the crate ask of the operating system, and where is the one place to port?
+//!
+//! The whole contract stands here: the functions re-exported below, with one implementation for
+//! systems that map files and one for those that do not. Foreign functions are declared in this
+//! folder and nowhere else; nothing in it knows what a tensor is.
+//!
+//! ```text
+//!   64-bit Linux, Android, Apple, BSDs   posix.rs + the numbers in linux.rs | apple.rs | bsd.rs
+//!   everything else (Windows, 32-bit)    other.rs: no mapping, memory from the allocator
+//! ```
+
+macro_rules! on_posix {
+    ($($item:item)*) => {
+        $(#[cfg(all(
+            target_pointer_width = "64",
+            any(
+                target_os = "linux",
+                target_os = "android",
+                target_vendor = "apple",
+                target_os = "freebsd",
+                target_os = "dragonfly",
+                target_os = "netbsd",
+                target_os = "openbsd",
+            ),
+        ))]
+        $item)*
+    };
+}
+
+macro_rules! elsewhere {
+    ($($item:item)*) => {
+        $(#[cfg(not(all(
+            target_pointer_width = "64",
+            any(
+                target_os = "linux",
+                target_os = "android",
+                target_vendor = "apple",
+                target_os = "freebsd",
+                target_os = "dragonfly",
+                target_os = "netbsd",
+                target_os = "openbsd",
+            ),
+        )))]
+        $item)*
+    };
+}
+
+on_posix! {
+    #[cfg(target_vendor = "apple")]
+    mod apple;
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+    mod bsd;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    mod linux;
+    mod posix;
+    pub use posix::{
+        advise, map_anonymous, map_file, open, page_faults, page_size, protect, release,
+        residency, terminal_columns,
+    };
+    // Built for the tests too, so that the fallback is not first tried where it is needed.
+    #[cfg(test)]
+    mod other;
+}
+
+elsewhere! {
+    mod other;
+    pub use other::{
+        advise, map_anonymous, map_file, open, page_faults, page_size, protect, release,
+        residency, terminal_columns,
+    };
+}
+
+use std::fs::File;
+use std::io;
+
+/// Advice to the kernel about a range of mapped pages. A closed list of what cannot change a
+/// single byte: `MADV_DONTNEED` and `MADV_FREE`, which turn private pages into zeros, are not in
+/// it. What a system does not know it reports as [`io::ErrorKind::Unsupported`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Advice {
+    /// Forget earlier advice.
+    Normal,
+    /// Pages will be read in order: read ahead more, and drop soon.
+    Sequential,
+    /// Pages will be read in no order: do not read ahead. Ruinous before a whole cold file is read.
+    Random,
+    /// Start to read. On Linux one call reads one read-ahead window at most, however long the range.
+    WillNeed,
+    /// Reclaim these first (Linux 5.4).
+    Cold,
+    /// Back the range by huge pages where the file system can (Linux).
+    HugePage,
+    /// Read and map every page before returning (Linux 5.14). Pages beyond the end of the file are
+    /// reported as an error instead of a signal.
+    PopulateRead,
+}
+
+/// Page faults of this process so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageFaults {
+    /// Faults that were served without waiting for a disk.
+    pub minor: u64,
+    /// Faults that waited for a disk.
+    pub major: u64,
+}
+
+/// Reads at a position without moving the file's own: at most `buffer.len()` bytes, 0 at the end.
+/// std caps one call where the system would refuse more than `i32::MAX` bytes (macOS).
+pub fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_at(file, buffer, offset);
+    #[cfg(windows)]
+    return std::os::windows::fs::FileExt::seek_read(file, buffer, offset);
+    #[cfg(not(any(unix, windows)))]
+    {
+        use std::io::{Read, Seek, SeekFrom};
+        let mut file = file;
+        file.seek(SeekFrom::Start(offset))?;
+        file.read(buffer)
+    }
+}
+
+fn unsupported(what: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!("{what} is not supported on this system"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fallback_allocation_is_zeroed_page_aligned_and_refuses_to_map() {
+        let page = other::page_size();
+        let memory = other::map_anonymous(page + 1).unwrap();
+        assert_eq!(memory.as_ptr() as usize % page, 0);
+        // SAFETY: `map_anonymous` gave page + 1 readable bytes, and nobody else has them.
+        let bytes = unsafe { std::slice::from_raw_parts(memory.as_ptr(), page + 1) };
+        assert!(bytes.iter().all(|&byte| byte == 0));
+        // SAFETY: the same range, which is not used after this.
+        unsafe { other::release(memory, page + 1) };
+
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(
+            other::map_file(&file, 1).unwrap_err().kind(),
+            io::ErrorKind::Unsupported
+        );
+        assert!(other::map_anonymous(usize::MAX).is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! What is there where files cannot be mapped: Windows, 32-bit, everything unknown?
+//!
+//! Memory from the allocator on a boundary that is a page nearly everywhere, and `Unsupported` for
+//! what needs a kernel we know. A model is then read, not mapped; nothing else changes for its user.
+
+use super::{Advice, PageFaults, unsupported};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::ptr::NonNull;
+
+const PAGE_SIZE: usize = 4096;
+
+/// The boundary on which memory begins; the true page size is not asked for here.
+pub fn page_size() -> usize {
+    PAGE_SIZE
+}
+
+pub fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+pub fn map_file(_: &File, _: usize) -> io::Result<NonNull<u8>> {
+    Err(unsupported("mapping a file"))
+}
+
+pub fn map_anonymous(len: usize) -> io::Result<NonNull<u8>> {
+    let layout = Layout::from_size_align(len, PAGE_SIZE)
+        .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    assert!(len > 0, "the allocator takes no empty layout");
+    // SAFETY: the layout is not empty.
+    let memory = unsafe { alloc_zeroed(layout) };
+    NonNull::new(memory).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
+}
+
+/// # Safety
+///
+/// `address` and `len` are those of one [`map_anonymous`] that was not released yet, and nothing
+/// refers to the memory any more.
+pub unsafe fn release(address: NonNull<u8>, len: usize) {
+    // SAFETY: `map_anonymous` accepted the same length and alignment, so they are a layout; the
+    // rest is this function's own contract.
+    unsafe { dealloc(address.as_ptr(), Layout::from_size_align_unchecked(len, PAGE_SIZE)) };
+}
+
+/// Nothing: the allocator's memory stays writable, and `&[u8]` is all that is handed out.
+///
+/// # Safety
+///
+/// None is needed here; the signature is that of the systems which can.
+pub unsafe fn protect(_: NonNull<u8>, _: usize) -> io::Result<()> {
+    Ok(())
+}
+
+/// # Safety
+///
+/// None is needed here; the signature is that of the systems which can.
+pub unsafe fn advise(_: NonNull<u8>, _: usize, _: Advice) -> io::Result<()> {
+    Err(unsupported("advice"))
+}
+
+/// # Safety
+///
+/// None is needed here; the signature is that of the systems which can.
+pub unsafe fn residency(_: NonNull<u8>, _: usize, _: &mut [u8]) -> io::Result<()> {
+    Err(unsupported("asking for residency"))
+}
+
+pub fn page_faults() -> Option<PageFaults> {
+    None
+}
+
+pub fn terminal_columns() -> Option<usize> {
+    None
+}

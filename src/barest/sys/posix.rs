@@ -1,0 +1,352 @@
+//! How is the kernel called without a crate in between?
+//!
+//! By declaring the functions of the C library that the program is linked with anyway. Each
+//! declaration is a promise about types and widths that no compiler checks across the border, so
+//! a test below asks the C compiler for every constant, size and offset.
+//!
+//! What the system surprises with:
+//! * `mmap` reports failure as address -1, never as null;
+//! * a length of 0 is an error, a length that is no whole number of pages is not;
+//! * advice and residency want an address on a page boundary: `mapping.rs` sees to it.
+
+#[cfg(target_vendor = "apple")]
+use super::apple as numbers;
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+use super::bsd as numbers;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use super::linux as numbers;
+use super::{Advice, PageFaults};
+use std::ffi::{c_int, c_long, c_ulong, c_ushort, c_void};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+// The same on every system of this file.
+const PROT_READ: c_int = 1;
+const PROT_WRITE: c_int = 2;
+const MAP_SHARED: c_int = 1;
+const MAP_PRIVATE: c_int = 2;
+const MAP_FAILED: usize = usize::MAX;
+const MADV_NORMAL: c_int = 0;
+const MADV_RANDOM: c_int = 1;
+const MADV_SEQUENTIAL: c_int = 2;
+const MADV_WILLNEED: c_int = 3;
+const RUSAGE_SELF: c_int = 0;
+const STDOUT: c_int = 1;
+
+// POSIX.1-2024; madvise, mincore and getrusage's fault counts are common extensions. `off_t` has
+// 64 bits on every 64-bit system, which is why this file is for those alone.
+unsafe extern "C" {
+    fn mmap(
+        address: *mut c_void,
+        length: usize,
+        protection: c_int,
+        flags: c_int,
+        descriptor: c_int,
+        offset: i64,
+    ) -> *mut c_void;
+    fn munmap(address: *mut c_void, length: usize) -> c_int;
+    fn mprotect(address: *mut c_void, length: usize, protection: c_int) -> c_int;
+    fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int;
+    fn sysconf(name: c_int) -> c_long;
+    // Variadic, and declared so: on arm64 Apple passes variadic arguments on the stack.
+    fn ioctl(descriptor: c_int, request: c_ulong, ...) -> c_int;
+}
+
+#[cfg(not(target_os = "openbsd"))]
+unsafe extern "C" {
+    fn mincore(address: *mut c_void, length: usize, pages: *mut u8) -> c_int;
+}
+
+// NetBSD and OpenBSD have this under versioned symbols or another layout.
+#[cfg(not(any(target_os = "netbsd", target_os = "openbsd")))]
+unsafe extern "C" {
+    fn getrusage(who: c_int, usage: *mut Rusage) -> c_int;
+}
+
+/// `struct rusage`: two `timeval`s of 16 bytes, then 14 `long`s.
+#[repr(C)]
+struct Rusage {
+    times: [u64; 4],
+    before_faults: [c_long; 4],
+    minor_faults: c_long,
+    major_faults: c_long,
+    after_faults: [c_long; 8],
+}
+
+/// `struct winsize`.
+#[repr(C)]
+struct WindowSize {
+    rows: c_ushort,
+    columns: c_ushort,
+    pixels: [c_ushort; 2],
+}
+
+/// Bytes of a page: 4 KiB on most x86, 16 KiB on Apple silicon, up to 64 KiB elsewhere, which is
+/// why it is asked for and never assumed.
+pub fn page_size() -> usize {
+    static PAGE_SIZE: AtomicUsize = AtomicUsize::new(0);
+    match PAGE_SIZE.load(Ordering::Relaxed) {
+        0 => {
+            // SAFETY: takes a number, returns a number, touches no memory of ours.
+            let size = unsafe { sysconf(numbers::SC_PAGESIZE) };
+            let size = usize::try_from(size).expect("POSIX requires a page size");
+            assert!(size.is_power_of_two(), "a page of {size} bytes");
+            PAGE_SIZE.store(size, Ordering::Relaxed);
+            size
+        }
+        known => known,
+    }
+}
+
+/// Opens for reading without ever blocking: a FIFO without a writer would make a plain `open` wait
+/// for one. On a regular file the flag has no effect.
+pub fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(numbers::O_NONBLOCK).open(path)
+}
+
+/// Maps the first `len` bytes of the file, `len` above 0: read-only and shared, at an address of
+/// the kernel's choosing. No page is read. The mapping outlives the descriptor.
+pub fn map_file(file: &File, len: usize) -> io::Result<NonNull<u8>> {
+    map(len, PROT_READ, MAP_SHARED, file.as_raw_fd())
+}
+
+/// Zeroed memory of this process alone, `len` bytes, above 0, on a page boundary.
+pub fn map_anonymous(len: usize) -> io::Result<NonNull<u8>> {
+    map(len, PROT_READ | PROT_WRITE, MAP_PRIVATE | numbers::MAP_ANONYMOUS, -1)
+}
+
+fn map(len: usize, protection: c_int, flags: c_int, descriptor: c_int) -> io::Result<NonNull<u8>> {
+    // SAFETY: a null address without MAP_FIXED asks for free addresses, so no existing memory is
+    // touched; the kernel checks the descriptor and the length.
+    let address = unsafe { mmap(std::ptr::null_mut(), len, protection, flags, descriptor, 0) };
+    if address as usize == MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(address.cast()).ok_or_else(|| io::Error::other("mmap gave the null page"))
+}
+
+/// Gives the pages back. An error here would mean that the range was not ours, and there is nobody
+/// to report it to: drop calls this.
+///
+/// # Safety
+///
+/// `address` and `len` are those of one [`map_file`] or [`map_anonymous`] that was not released
+/// yet, and nothing refers to the memory any more.
+pub unsafe fn release(address: NonNull<u8>, len: usize) {
+    // SAFETY: by this function's own contract.
+    let status = unsafe { munmap(address.as_ptr().cast(), len) };
+    debug_assert_eq!(status, 0, "munmap: {}", io::Error::last_os_error());
+}
+
+/// Makes the pages read-only, so that a stray write ends the program instead of changing a weight.
+///
+/// # Safety
+///
+/// `address` and `len` are those of a [`map_anonymous`] that is still mapped, and nobody writes to
+/// the memory from here on.
+pub unsafe fn protect(address: NonNull<u8>, len: usize) -> io::Result<()> {
+    // SAFETY: by this function's own contract; reading stays allowed.
+    check(unsafe { mprotect(address.as_ptr().cast(), len, PROT_READ) })
+}
+
+/// Tells the kernel what to expect of a range.
+///
+/// # Safety
+///
+/// The range lies in one mapping of ours and `address` is on a page boundary.
+pub unsafe fn advise(address: NonNull<u8>, len: usize, advice: Advice) -> io::Result<()> {
+    let number = match advice {
+        Advice::Normal => Some(MADV_NORMAL),
+        Advice::Random => Some(MADV_RANDOM),
+        Advice::Sequential => Some(MADV_SEQUENTIAL),
+        Advice::WillNeed => Some(MADV_WILLNEED),
+        other => numbers::own_advice(other),
+    };
+    let Some(number) = number else {
+        return Err(super::unsupported("this advice"));
+    };
+    // SAFETY: the range is ours by this function's contract, and no advice of the closed list
+    // changes a byte of it.
+    check(unsafe { madvise(address.as_ptr().cast(), len, number) }).map_err(|error| {
+        // EINVAL on a range that was checked: an older kernel that does not know the number.
+        match error.kind() {
+            io::ErrorKind::InvalidInput => super::unsupported("this advice"),
+            _ => error,
+        }
+    })
+}
+
+/// For each page of the range: is it in the page cache? One byte a page, 1 for yes.
+///
+/// # Safety
+///
+/// The range lies in one mapping of ours, `address` is on a page boundary, and `pages` has a byte
+/// for each page that the range touches.
+pub unsafe fn residency(address: NonNull<u8>, len: usize, pages: &mut [u8]) -> io::Result<()> {
+    debug_assert!(pages.len() >= len.div_ceil(page_size()));
+    #[cfg(not(target_os = "openbsd"))]
+    {
+        // SAFETY: by this function's own contract the kernel writes within `pages`.
+        check(unsafe { mincore(address.as_ptr().cast(), len, pages.as_mut_ptr()) })?;
+        // The other bits differ from system to system.
+        pages.iter_mut().for_each(|page| *page &= 1);
+        Ok(())
+    }
+    #[cfg(target_os = "openbsd")]
+    {
+        let _ = (address, len, pages);
+        Err(super::unsupported("asking for residency"))
+    }
+}
+
+/// Page faults of this process so far; `None` where the system does not tell.
+pub fn page_faults() -> Option<PageFaults> {
+    #[cfg(not(any(target_os = "netbsd", target_os = "openbsd")))]
+    {
+        let mut usage = Rusage {
+            times: [0; 4],
+            before_faults: [0; 4],
+            minor_faults: 0,
+            major_faults: 0,
+            after_faults: [0; 8],
+        };
+        // SAFETY: `usage` is a writable `struct rusage`; a test holds its size against C's.
+        check(unsafe { getrusage(RUSAGE_SELF, &mut usage) }).ok()?;
+        Some(PageFaults {
+            minor: usage.minor_faults as u64,
+            major: usage.major_faults as u64,
+        })
+    }
+    #[cfg(any(target_os = "netbsd", target_os = "openbsd"))]
+    None
+}
+
+/// How many characters a line of the terminal on standard output has; `None` if it is none.
+pub fn terminal_columns() -> Option<usize> {
+    let mut size = WindowSize { rows: 0, columns: 0, pixels: [0; 2] };
+    // SAFETY: this request writes one `struct winsize`; a test holds its size against C's.
+    let status = unsafe { ioctl(STDOUT, numbers::TIOCGWINSZ as c_ulong, &mut size) };
+    (status == 0 && size.columns > 0).then_some(usize::from(size.columns))
+}
+
+fn check(status: c_int) -> io::Result<()> {
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::skip::skip;
+    use super::*;
+    use std::mem::offset_of;
+    use std::process::Command;
+
+    /// Prints each name that the headers define as `NAME VALUE`, and the others not at all.
+    fn ask_the_c_compiler(expressions: &[&str]) -> Option<String> {
+        let directory = std::env::temp_dir().join(format!("barest-cc-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let (source, program) = (directory.join("ask.c"), directory.join("ask"));
+        let mut text = String::from(
+            "#define _GNU_SOURCE\n#include <stddef.h>\n#include <stdio.h>\n#include <fcntl.h>\n\
+             #include <unistd.h>\n#include <sys/mman.h>\n#include <sys/ioctl.h>\n\
+             #include <sys/types.h>\n#include <sys/resource.h>\nint main(void) {\n",
+        );
+        for expression in expressions {
+            // A macro that old headers lack is left out; sizeof and offsetof are no macros.
+            let is_macro = expression.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+            let (guard, end) = match is_macro && !expression.starts_with("_SC_") {
+                true => (format!("#ifdef {expression}\n"), "#endif\n"),
+                false => (String::new(), ""),
+            };
+            text += &format!(
+                "{guard}printf(\"%s %llu\\n\", \"{expression}\", (unsigned long long)({expression}));\n{end}"
+            );
+        }
+        text += "return 0;\n}\n";
+        std::fs::write(&source, text).unwrap();
+        let built = Command::new("cc").arg(&source).arg("-o").arg(&program).output();
+        let Ok(built) = built else {
+            skip("cc", "no C compiler to ask for the constants");
+            return None;
+        };
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        let answer = Command::new(&program).output().unwrap().stdout;
+        std::fs::remove_dir_all(&directory).unwrap();
+        Some(String::from_utf8(answer).unwrap())
+    }
+
+    #[test]
+    fn the_c_compiler_agrees_on_every_constant_size_and_offset() {
+        #[rustfmt::skip]
+        let ours: Vec<(&str, u64)> = vec![
+            ("PROT_READ", PROT_READ as u64),
+            ("PROT_WRITE", PROT_WRITE as u64),
+            ("MAP_SHARED", MAP_SHARED as u64),
+            ("MAP_PRIVATE", MAP_PRIVATE as u64),
+            ("MAP_ANONYMOUS", numbers::MAP_ANONYMOUS as u64),
+            ("MAP_FAILED", MAP_FAILED as u64),
+            ("MADV_NORMAL", MADV_NORMAL as u64),
+            ("MADV_RANDOM", MADV_RANDOM as u64),
+            ("MADV_SEQUENTIAL", MADV_SEQUENTIAL as u64),
+            ("MADV_WILLNEED", MADV_WILLNEED as u64),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            ("MADV_HUGEPAGE", numbers::MADV_HUGEPAGE as u64),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            ("MADV_COLD", numbers::MADV_COLD as u64),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            ("MADV_POPULATE_READ", numbers::MADV_POPULATE_READ as u64),
+            ("_SC_PAGESIZE", numbers::SC_PAGESIZE as u64),
+            ("O_NONBLOCK", numbers::O_NONBLOCK as u64),
+            ("TIOCGWINSZ", numbers::TIOCGWINSZ),
+            ("RUSAGE_SELF", RUSAGE_SELF as u64),
+            ("STDOUT_FILENO", STDOUT as u64),
+            ("sizeof(off_t)", size_of::<i64>() as u64),
+            ("sizeof(size_t)", size_of::<usize>() as u64),
+            ("sizeof(long)", size_of::<c_long>() as u64),
+            ("sizeof(struct rusage)", size_of::<Rusage>() as u64),
+            ("offsetof(struct rusage, ru_minflt)", offset_of!(Rusage, minor_faults) as u64),
+            ("offsetof(struct rusage, ru_majflt)", offset_of!(Rusage, major_faults) as u64),
+            ("sizeof(struct winsize)", size_of::<WindowSize>() as u64),
+            ("offsetof(struct winsize, ws_col)", offset_of!(WindowSize, columns) as u64),
+        ];
+        let expressions: Vec<&str> = ours.iter().map(|(name, _)| *name).collect();
+        let Some(answer) = ask_the_c_compiler(&expressions) else { return };
+        let mut asked = 0;
+        for line in answer.lines() {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            let (_, our_value) = ours.iter().find(|(our_name, _)| *our_name == name).unwrap();
+            assert_eq!(value, our_value.to_string(), "{name}: C says {value}");
+            asked += 1;
+        }
+        // Headers may be older than the youngest advice, but not older than the rest.
+        assert!(asked + 3 >= ours.len(), "C knew only {asked} of {}:\n{answer}", ours.len());
+    }
+
+    #[test]
+    fn the_page_size_is_the_shell_s() {
+        let Ok(answer) = Command::new("getconf").arg("PAGESIZE").output() else {
+            return skip("getconf", "no getconf to ask for the page size");
+        };
+        assert_eq!(String::from_utf8_lossy(&answer.stdout).trim(), page_size().to_string());
+    }
+
+    #[test]
+    fn touching_fresh_memory_is_counted_as_faults() {
+        let Some(before) = page_faults() else { return };
+        let pages = 64;
+        let len = pages * page_size();
+        let memory = map_anonymous(len).unwrap();
+        for page in 0..pages {
+            // SAFETY: the byte lies within the mapping, which is writable and ours alone.
+            unsafe { memory.add(page * page_size()).write_volatile(1) };
+        }
+        let after = page_faults().unwrap();
+        assert!(after.minor > before.minor, "{before:?} {after:?}");
+        // SAFETY: the whole mapping, last used above.
+        unsafe { release(memory, len) };
+    }
+}

@@ -1,0 +1,15 @@
+//! From a safetensors file on disk to a tensor you can compute with, and nothing in between.
+//!
+//! The way in is [`Model`]: [`Model::read`] is safe and copies, [`Model::map`] copies nothing and
+//! asks for a promise. A [`TensorView`] borrows from it, a [`Tensor`] keeps it alive.
+//! [`Header::parse`] needs no file at all. Everything is in one folder, `src/barest/`, which can be
+//! copied into another crate.
+
+mod barest;
+
+pub use barest::*;
+
+/// The README's code is compiled and run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
