@@ -41,6 +41,25 @@ impl Display for Brief<'_> {
     }
 }
 
+/// A shape as the format writes it, `[576,1536]`; of more than 8 dimensions the first 8 and their
+/// number, since a shape may have millions.
+pub struct Shape<'a>(pub &'a [u64]);
+
+impl Display for Shape<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        const MOST: usize = 8;
+        f.write_char('[')?;
+        for (axis, dimension) in self.0.iter().take(MOST).enumerate() {
+            let comma = if axis > 0 { "," } else { "" };
+            write!(f, "{comma}{dimension}")?;
+        }
+        if self.0.len() > MOST {
+            write!(f, ",… {} dimensions", self.0.len())?;
+        }
+        f.write_char(']')
+    }
+}
+
 /// Text as a JSON string with its quotes, in ASCII where the character does not print: it reads
 /// back to exactly the same text and is safe to show on a terminal.
 pub struct Json<'a>(pub &'a str);
@@ -108,6 +127,16 @@ mod tests {
         ] {
             assert_eq!(Json(raw).to_string(), json);
         }
+    }
+
+    #[test]
+    fn a_long_shape_is_shortened() {
+        assert_eq!(Shape(&[]).to_string(), "[]");
+        assert_eq!(Shape(&[2, 3]).to_string(), "[2,3]");
+        assert_eq!(
+            Shape(&[1; 9]).to_string(),
+            "[1,1,1,1,1,1,1,1,… 9 dimensions]"
+        );
     }
 
     #[test]

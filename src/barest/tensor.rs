@@ -15,8 +15,8 @@
 use super::decode::sealed::ByteArray;
 use super::decode::{Bf16, Element, Plain};
 use super::dtype::Dtype;
-use super::error::{Error, ErrorKind, Result, brief_shape};
-use super::escape::Brief;
+use super::error::{Error, ErrorKind, Result};
+use super::escape::{Brief, Shape};
 use super::header::TensorInfo;
 use super::mapping::Mapping;
 use super::shard::Shard;
@@ -362,7 +362,7 @@ impl<E: Element<Value = f32>> Elements<'_, E> {
 
 impl<E: Element> Debug for Elements<'_, E> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (name, shape) = (Brief(self.tensor.name()), brief_shape(self.shape));
+        let (name, shape) = (Brief(self.tensor.name()), Shape(self.shape));
         write!(f, "elements {shape} of `{name}`, {}", E::DTYPE)
     }
 }

@@ -12,7 +12,6 @@ use super::super::dtype::Dtype;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::json::{Cursor, Text};
 use super::room;
-use std::borrow::Cow;
 
 /// The fields of an entry; the dimensions went to the end of the arena.
 pub struct Entry {
@@ -54,14 +53,8 @@ impl Field {
 pub fn read(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Result<Entry> {
     let start = cursor.position();
     if !cursor.take(b'{') {
-        let what = Cow::Borrowed("the entry of a tensor");
-        let expected = "an object with dtype, shape and data_offsets";
-        let kind = ErrorKind::WrongType {
-            what,
-            expected,
-            found: cursor.kind(),
-        };
-        return Err(Error::at_header(kind, start));
+        const EXPECTED: &str = "an object with dtype, shape and data_offsets";
+        return Err(cursor.wrong_type("the entry of a tensor", EXPECTED));
     }
     let mut dtype = Dtype::U8;
     let mut rank = 0;
@@ -72,7 +65,7 @@ pub fn read(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Result<
     cursor.skip_blanks();
     let mut more = !cursor.take(b'}');
     while more {
-        let key = cursor.string("`\"` to begin the key of a field")?;
+        let key = cursor.string("a field in quotes")?;
         cursor.expect(b':', "`:` after the key")?;
         cursor.skip_blanks();
         match Field::from_key(key, text) {
@@ -114,22 +107,10 @@ pub fn read(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Result<
     })
 }
 
-fn wrong_type(field: &'static str, expected: &'static str, cursor: &Cursor<'_>) -> Error {
-    let what = Cow::Borrowed(field);
-    Error::at_header(
-        ErrorKind::WrongType {
-            what,
-            expected,
-            found: cursor.kind(),
-        },
-        cursor.position(),
-    )
-}
-
 fn read_dtype(cursor: &mut Cursor<'_>, text: &str) -> Result<Dtype> {
     let position = cursor.position();
     if cursor.peek() != Some(b'"') {
-        return Err(wrong_type("`dtype`", "a string", cursor));
+        return Err(cursor.wrong_type("`dtype`", "a string"));
     }
     let name = cursor.string("a string")?.resolve(text);
     Dtype::from_name(&name).ok_or_else(|| {
@@ -141,11 +122,7 @@ fn read_dtype(cursor: &mut Cursor<'_>, text: &str) -> Result<Dtype> {
 /// Puts the dimensions at the end of the arena and gives their number.
 fn read_shape(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Result<usize> {
     if !cursor.take(b'[') {
-        return Err(wrong_type(
-            "`shape`",
-            "an array of unsigned integers",
-            cursor,
-        ));
+        return Err(cursor.wrong_type("`shape`", "an array of unsigned integers"));
     }
     let start = dims.len();
     cursor.skip_blanks();
@@ -162,21 +139,7 @@ fn read_shape(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Resul
 fn read_offsets(cursor: &mut Cursor<'_>) -> Result<(u64, u64)> {
     let position = cursor.position();
     if !cursor.take(b'[') {
-        return Err(match cursor.kind() {
-            "an object" | "an array" => wrong_type(
-                "`data_offsets`",
-                "an array of two unsigned integers",
-                cursor,
-            ),
-            found => {
-                let found = found.to_owned();
-                let kind = ErrorKind::NotAnInteger {
-                    field: "data_offsets",
-                    found,
-                };
-                Error::at_header(kind, position)
-            }
-        });
+        return Err(cursor.wrong_type("`data_offsets`", "an array of two unsigned integers"));
     }
     let mut offsets = [0; 2];
     let mut count = 0;

@@ -90,14 +90,7 @@ pub fn read(
         return Ok(None);
     }
     if !cursor.take(b'{') {
-        let found = cursor.kind();
-        let what = Cow::Borrowed("`__metadata__`");
-        let kind = ErrorKind::WrongType {
-            what,
-            expected: "an object of strings, or null",
-            found,
-        };
-        return Err(Error::at_header(kind, cursor.position()));
+        return Err(cursor.wrong_type("`__metadata__`", "an object of strings, or null"));
     }
     let mut pairs = Vec::new();
     cursor.skip_blanks();
@@ -143,11 +136,5 @@ fn not_a_string(key: &str, cursor: &Cursor<'_>) -> Error {
         "dtype" | "shape" | "data_offsets" => " (no tensor may have that name)",
         _ => "",
     };
-    let what = Cow::Owned(format!("key `{shown}` of `__metadata__`{hint}"));
-    let kind = ErrorKind::WrongType {
-        what,
-        expected: "a string",
-        found: cursor.kind(),
-    };
-    Error::at_header(kind, cursor.position())
+    cursor.wrong_type(format!("key `{shown}` of `__metadata__`{hint}"), "a string")
 }

@@ -357,7 +357,7 @@ impl<'a> TensorInfo<'a> {
 
 impl Debug for TensorInfo<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let shape = super::error::brief_shape(self.shape());
+        let shape = super::escape::Shape(self.shape());
         let name = super::escape::Brief(self.name());
         write!(
             f,
@@ -396,7 +396,11 @@ impl<'a> Reader<'a> {
 
     fn read(mut self) -> Result<Parts> {
         // 1. White space and a brace: some writers pad in front.
-        self.cursor.expect(b'{', "`{` to begin the header")?;
+        let begin = match self.text.starts_with('\u{feff}') {
+            true => "`{` to begin the header, not a byte order mark",
+            false => "`{` to begin the header",
+        };
+        self.cursor.expect(b'{', begin)?;
         self.cursor.skip_blanks();
         // 2. Members: metadata at most once, and tensors.
         let mut metadata_key = None;

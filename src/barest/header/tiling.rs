@@ -11,7 +11,8 @@
 //! no room to hide anything in, and a view that was proved here can never leave the file. An empty
 //! tensor begins where it ends: it stands between two others, or at either end.
 
-use super::super::error::{Error, ErrorKind, Result, brief_shape};
+use super::super::error::{Error, ErrorKind, Result};
+use super::super::escape::Shape;
 use super::strings::Strings;
 use super::{PREFIX, Record};
 
@@ -48,7 +49,7 @@ pub fn prove(records: &[Record], claim: &Claim<'_>) -> Result<u64> {
         if after - begin != expected {
             let kind = ErrorKind::SizeMismatch {
                 dtype: record.dtype,
-                shape: brief_shape(shape),
+                shape: Shape(shape).to_string(),
                 expected,
                 found: after - begin,
                 range: (begin, after),
@@ -91,11 +92,11 @@ fn byte_len(record: &Record, shape: &[u64]) -> std::result::Result<u64, ErrorKin
     match bits {
         None => Err(ErrorKind::Overflow {
             dtype,
-            shape: brief_shape(shape),
+            shape: Shape(shape).to_string(),
         }),
         Some(bits) if bits % 8 != 0 => Err(ErrorKind::PartialByte {
             dtype,
-            shape: brief_shape(shape),
+            shape: Shape(shape).to_string(),
             found: bits,
         }),
         Some(bits) => Ok(bits / 8),
@@ -129,6 +130,7 @@ impl<'a> Claim<'a> {
                 previous: previous.map(name),
                 expected,
                 found,
+                end: record.end,
             },
         };
         self.error(kind, record)

@@ -1,6 +1,7 @@
 //! What stands at this position, and is it what the format wants there?
 
 use super::super::error::{Error, ErrorKind, Result};
+use std::borrow::Cow;
 
 /// A position in a text. Methods move it forward over what they accept and leave it at the
 /// offending byte when they fail.
@@ -80,18 +81,32 @@ impl<'a> Cursor<'a> {
         )
     }
 
-    /// The type of the value that begins here, with its article; told by its first byte.
-    pub fn kind(&self) -> &'static str {
-        match self.peek() {
-            Some(b'{') => "an object",
-            Some(b'[') => "an array",
-            Some(b'"') => "a string",
-            Some(b't' | b'f') => "a boolean",
-            Some(b'n') => "null",
-            Some(b'-' | b'0'..=b'9') => "a number",
-            Some(_) => "no JSON value",
-            None => "the end of the header",
-        }
+    /// The error that the value here is of another type than `what` should have; or that there is
+    /// no value here at all.
+    pub fn wrong_type(&self, what: impl Into<Cow<'static, str>>, expected: &'static str) -> Error {
+        let Some(found) = self.kind() else {
+            return self.unexpected(expected);
+        };
+        let kind = ErrorKind::WrongType {
+            what: what.into(),
+            expected,
+            found,
+        };
+        Error::at_header(kind, self.at)
+    }
+
+    /// The type of the value that begins here, with its article, told by its first byte; `None` if
+    /// none can begin so.
+    pub fn kind(&self) -> Option<&'static str> {
+        Some(match self.peek()? {
+            b'{' => "an object",
+            b'[' => "an array",
+            b'"' => "a string",
+            b't' | b'f' => "a boolean",
+            b'n' => "null",
+            b'-' | b'0'..=b'9' => "a number",
+            _ => return None,
+        })
     }
 
     /// Moves over one of the words of JSON if it stands here.

@@ -39,10 +39,10 @@ impl Cursor<'_> {
             .position(|byte| !is_part_of_number(byte))
             .unwrap_or(rest.len());
         let found = match &rest[..end] {
-            "" if !matches!(self.peek(), Some(b'"' | b'[' | b'{')) => {
-                return self.unexpected("an unsigned integer");
-            }
-            "" | "null" | "true" | "false" => self.kind().to_owned(),
+            "" | "null" | "true" | "false" => match self.kind() {
+                Some(kind) => kind.to_owned(),
+                None => return self.unexpected("an unsigned integer"),
+            },
             // All of it is ASCII, so it may be cut anywhere.
             long if long.len() > LONGEST_SHOWN => {
                 format!(

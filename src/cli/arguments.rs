@@ -1,0 +1,97 @@
+//! What did they write after the verb?
+
+use super::End;
+use barest::escape::Brief;
+use std::ffi::{OsStr, OsString};
+
+/// The arguments of one verb, taken one kind after the other: first flags and options by name,
+/// then what is left by position.
+pub struct Arguments {
+    verb: &'static str,
+    before_dashes: Vec<OsString>,
+    /// Behind `--` everything is meant as it stands.
+    behind_dashes: Vec<OsString>,
+}
+
+impl Arguments {
+    pub fn new(verb: &'static str, mut all: Vec<OsString>) -> Arguments {
+        let behind_dashes = match all.iter().position(|argument| argument == "--") {
+            Some(dashes) => all.split_off(dashes).split_off(1),
+            None => Vec::new(),
+        };
+        Arguments {
+            verb,
+            before_dashes: all,
+            behind_dashes,
+        }
+    }
+
+    /// Takes a flag; true if it was there.
+    pub fn flag(&mut self, name: &str) -> bool {
+        let before = self.before_dashes.len();
+        self.before_dashes.retain(|argument| argument != name);
+        self.before_dashes.len() < before
+    }
+
+    /// Takes an option with a value, written `NAME VALUE` or `NAME=VALUE`.
+    pub fn option(&mut self, name: &str) -> Result<Option<String>, End> {
+        let is_it = |argument: &OsString| {
+            let text = argument.to_string_lossy();
+            text == name
+                || text
+                    .strip_prefix(name)
+                    .is_some_and(|rest| rest.starts_with('='))
+        };
+        let Some(place) = self.before_dashes.iter().position(is_it) else {
+            return Ok(None);
+        };
+        let argument = self
+            .before_dashes
+            .remove(place)
+            .to_string_lossy()
+            .into_owned();
+        if let Some((_, value)) = argument.split_once('=') {
+            return Ok(Some(value.to_owned()));
+        }
+        match self.before_dashes.get(place) {
+            Some(_) => Ok(Some(
+                self.before_dashes
+                    .remove(place)
+                    .to_string_lossy()
+                    .into_owned(),
+            )),
+            None => Err(self.usage(format!("{name} needs a value"))),
+        }
+    }
+
+    /// What is left, by position. Anything that still looks like an option is one we do not have.
+    pub fn positional(self) -> Result<Vec<OsString>, End> {
+        let looks_like_an_option = |argument: &&OsString| {
+            argument.as_encoded_bytes().starts_with(b"-") && *argument != "-"
+        };
+        if let Some(unknown) = self.before_dashes.iter().find(looks_like_an_option) {
+            let unknown = show(unknown);
+            return Err(self.usage(format!("there is no option `{unknown}`")));
+        }
+        Ok(self
+            .before_dashes
+            .into_iter()
+            .chain(self.behind_dashes)
+            .collect())
+    }
+
+    /// The error that the arguments were not understood.
+    pub fn usage(&self, line: String) -> End {
+        usage(self.verb, line)
+    }
+}
+
+/// The error that the arguments of a verb were not understood.
+pub fn usage(verb: &str, line: String) -> End {
+    End::Usage(format!("{verb}: {line}; see barest {verb} --help"))
+}
+
+/// An argument as a message shows it.
+pub fn show(argument: &OsStr) -> String {
+    Brief(&argument.to_string_lossy()).to_string()
+}

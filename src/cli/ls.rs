@@ -1,0 +1,231 @@
+//! What is in this file?
+
+use super::End;
+use super::arguments::{Arguments, show, usage};
+use super::output::Output;
+use super::table::Table;
+use barest::escape::{Json, Shown};
+use barest::{Dtype, Header, TensorInfo};
+use std::io::{self, Write};
+use std::path::Path;
+
+pub const HELP: &str = "\
+usage: barest ls PATH [--by name|offset] [--json]
+
+Lists the tensors of a safetensors file: name, dtype, shape, bytes, where the data
+stands in the file, and the largest power of two that this place is a multiple of
+(marked ! if an element would like more). Only the header is read.
+
+  --by offset   in the order of the data (the default)
+  --by name     in the order of the names, byte by byte
+  --json        one object: {\"tensors\": [{\"name\", \"dtype\", \"shape\", \"file\",
+                \"file_range\": [begin, end]}...], \"metadata\": {...} or null}; the
+                offsets are those of the file
+";
+
+pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
+    let json = arguments.flag("--json");
+    let by_name = match arguments.option("--by")?.as_deref() {
+        None | Some("offset") => false,
+        Some("name") => true,
+        Some(other) => {
+            let other = show(other.as_ref());
+            return Err(arguments.usage(format!("--by takes name or offset, not `{other}`")));
+        }
+    };
+    let positional = arguments.positional()?;
+    let [path] = &positional[..] else {
+        let found = positional.len();
+        return Err(usage("ls", format!("expected one path, found {found}")));
+    };
+    let path = Path::new(path);
+    let header = Header::open(path)?;
+    let mut tensors: Vec<TensorInfo<'_>> = header.tensors().collect();
+    if by_name {
+        tensors.sort_by_key(TensorInfo::name);
+    }
+    match json {
+        true => write_json(path, &header, &tensors, output)?,
+        false => write_table(&header, &tensors, output)?,
+    }
+    Ok(())
+}
+
+fn write_table(header: &Header, tensors: &[TensorInfo<'_>], output: &mut Output) -> io::Result<()> {
+    // 1. A row for each tensor.
+    if !tensors.is_empty() {
+        let mut table = Table::new(&["NAME", "DTYPE", "SHAPE", ">BYTES", ">FROM", ">TO", ">ALIGN"]);
+        for tensor in tensors {
+            let range = tensor.file_range();
+            let alignment = alignment(range.start);
+            let wants = tensor.dtype().natural_alignment();
+            let mark = if alignment < wants && tensor.byte_len() > 0 {
+                "!"
+            } else {
+                ""
+            };
+            table.row(vec![
+                Shown(tensor.name()).to_string(),
+                tensor.dtype().to_string(),
+                shape(tensor.shape()),
+                tensor.byte_len().to_string(),
+                range.start.to_string(),
+                range.end.to_string(),
+                format!("{mark}{alignment}"),
+            ]);
+        }
+        table.write(output)?;
+        writeln!(output)?;
+    }
+    // 2. Totals, by dtype and in all.
+    let mut totals = Table::new(&["TOTAL", ">TENSORS", ">ELEMENTS", ">BYTES"]);
+    for &dtype in Dtype::ALL {
+        let of_dtype = tensors.iter().filter(|tensor| tensor.dtype() == dtype);
+        let (count, elements, bytes) = sum(of_dtype);
+        if count > 0 {
+            let cells = [count, elements, bytes].map(|number| number.to_string());
+            totals.row([&[dtype.to_string()], &cells[..]].concat());
+        }
+    }
+    let (count, elements, bytes) = sum(tensors.iter());
+    let cells = [count, elements, bytes].map(|number| number.to_string());
+    totals.row([&["all".to_owned()], &cells[..]].concat());
+    totals.write(output)?;
+    // 3. What stands around them.
+    writeln!(
+        output,
+        "\n{} parameters in {} of data, behind a header of {} bytes",
+        count_in_words(elements),
+        size_in_words(bytes),
+        header.header_len()
+    )?;
+    match header.metadata() {
+        None => writeln!(output, "no __metadata__")?,
+        Some(metadata) => {
+            writeln!(output, "__metadata__, {} pairs", metadata.len())?;
+            for (key, value) in metadata.iter() {
+                let line = format!("  {} = {}", Shown(key), Shown(&value));
+                writeln!(output, "{}", cut(&line, output.columns()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sum<'a>(tensors: impl Iterator<Item = &'a TensorInfo<'a>>) -> (u64, u64, u64) {
+    tensors.fold((0, 0, 0), |(count, elements, bytes), tensor| {
+        // Tensors tile the file, so their bytes fit a u64; of F4 there are two elements a byte.
+        (
+            count + 1,
+            elements.saturating_add(tensor.elements()),
+            bytes + tensor.byte_len(),
+        )
+    })
+}
+
+fn write_json(
+    path: &Path,
+    header: &Header,
+    tensors: &[TensorInfo<'_>],
+    output: &mut Output,
+) -> io::Result<()> {
+    let file = path.to_string_lossy();
+    write!(output, "{{\"tensors\": [")?;
+    for (number, tensor) in tensors.iter().enumerate() {
+        let range = tensor.file_range();
+        write!(
+            output,
+            "{}\n  {{\"name\": {}, \"dtype\": \"{}\", \"shape\": {}, \"file\": {}, \"file_range\": [{}, {}]}}",
+            if number > 0 { "," } else { "" },
+            Json(tensor.name()),
+            tensor.dtype(),
+            shape(tensor.shape()),
+            Json(&file),
+            range.start,
+            range.end
+        )?;
+    }
+    write!(output, "\n],\n\"metadata\": ")?;
+    match header.metadata() {
+        None => write!(output, "null")?,
+        Some(metadata) => {
+            write!(output, "{{")?;
+            for (number, (key, value)) in metadata.iter().enumerate() {
+                let comma = if number > 0 { "," } else { "" };
+                write!(output, "{comma}\n  {}: {}", Json(key), Json(&value))?;
+            }
+            write!(output, "}}")?;
+        }
+    }
+    writeln!(output, "}}")
+}
+
+/// A shape as the format writes it.
+pub fn shape(dimensions: &[u64]) -> String {
+    let dimensions: Vec<String> = dimensions.iter().map(u64::to_string).collect();
+    format!("[{}]", dimensions.join(","))
+}
+
+/// The largest power of two that an offset is a multiple of; a page at most.
+fn alignment(offset: u64) -> usize {
+    let page = barest::Mapping::page_size() as u64;
+    1 << (offset | page).trailing_zeros()
+}
+
+/// 134515008 as `134.5 million`.
+fn count_in_words(count: u64) -> String {
+    match count {
+        0..1_000_000 => count.to_string(),
+        1_000_000..1_000_000_000 => format!("{:.1} million", count as f64 / 1e6),
+        _ => format!("{:.1} billion", count as f64 / 1e9),
+    }
+}
+
+/// 269030016 as `256.6 MiB`.
+pub fn size_in_words(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let mut size = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while size >= 1024.0 && unit + 1 < UNITS.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    format!("{size:.1} {}", UNITS[unit])
+}
+
+/// A line that fits the terminal.
+fn cut(line: &str, columns: Option<usize>) -> String {
+    match columns {
+        Some(columns) if line.chars().count() > columns => {
+            line.chars().take(columns - 1).chain(['…']).collect()
+        }
+        _ => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_words() {
+        assert_eq!(size_in_words(0), "0 bytes");
+        assert_eq!(size_in_words(1023), "1023 bytes");
+        assert_eq!(size_in_words(269_030_016), "256.6 MiB");
+        assert_eq!(size_in_words(u64::MAX), "16384.0 PiB");
+        assert_eq!(count_in_words(999_999), "999999");
+        assert_eq!(count_in_words(134_515_008), "134.5 million");
+        assert_eq!(count_in_words(70_553_706_496), "70.6 billion");
+    }
+
+    #[test]
+    fn alignment_is_a_power_of_two_and_a_page_at_most() {
+        let page = barest::Mapping::page_size();
+        for (offset, expected) in [(0, page), (1, 1), (30_536, 8), (page as u64 * 4, page)] {
+            assert_eq!(alignment(offset), expected, "{offset}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What can be asked on the command line, and how does the program end?
+//!
+//! One small file for each verb. A verb writes to [`Output`] and reports its end as an [`End`]:
+//!
+//! ```text
+//!   0   good                              also when the reader of a pipe went away
+//!   1   a file is bad, or cannot be used  one line on standard error, and the caret
+//!   2   the question was not understood   what was wrong, and where help is
+//! ```
+
+mod arguments;
+mod check;
+mod demo;
+mod dump;
+mod ls;
+mod output;
+mod sample;
+mod table;
+mod tour;
+mod values;
+
+use arguments::Arguments;
+use output::Output;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// A verb: its name, its help, and what does it.
+struct Verb {
+    name: &'static str,
+    help: &'static str,
+    run: fn(Arguments, &mut Output) -> Result<(), End>,
+}
+
+const VERBS: [Verb; 4] = [
+    Verb {
+        name: "ls",
+        help: ls::HELP,
+        run: ls::run,
+    },
+    Verb {
+        name: "check",
+        help: check::HELP,
+        run: check::run,
+    },
+    Verb {
+        name: "dump",
+        help: dump::HELP,
+        run: dump::run,
+    },
+    Verb {
+        name: "demo",
+        help: demo::HELP,
+        run: demo::run,
+    },
+];
+
+const HELP: &str = "\
+barest - from a safetensors file on disk to a tensor, and nothing in between
+
+usage: barest                            the story of one tensor, measured on this machine
+       barest ls PATH                    what is in a file: names, dtypes, shapes, ranges
+       barest check PATH...              validate files in full
+       barest dump PATH TENSOR [N]       values beside their raw bytes
+       barest demo DIR                   write the sample model, and broken ones
+
+       barest VERB --help                more about a verb
+       barest --version
+
+Exit status: 0 good, 1 a bad file, 2 a question that was not understood.
+";
+
+/// How a verb ends if not well.
+enum End {
+    /// A file is to blame, or the system.
+    Failed(barest::Error),
+    /// The same, already told; or told by this line.
+    Bad(String),
+    /// The arguments are to blame.
+    Usage(String),
+    /// Standard output cannot be written.
+    Output(io::Error),
+}
+
+impl From<barest::Error> for End {
+    fn from(error: barest::Error) -> End {
+        End::Failed(error)
+    }
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> End {
+        End::Output(error)
+    }
+}
+
+/// Runs the program with the arguments it was started with.
+pub fn run() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let mut output = Output::new();
+    let verb = arguments.next();
+    let ended = dispatch(verb, arguments.collect(), &mut output);
+    // What was printed so far belongs before the error, also on one terminal.
+    let flushed = output.flush().map_err(End::Output);
+    match ended.and(flushed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(end) => tell(end),
+    }
+}
+
+fn dispatch(
+    verb: Option<OsString>,
+    arguments: Vec<OsString>,
+    output: &mut Output,
+) -> Result<(), End> {
+    let Some(verb) = verb else {
+        return tour::run(output);
+    };
+    let name = verb.to_string_lossy();
+    let asks_for_help = |argument: &OsString| argument == "--help" || argument == "-h";
+    match &*name {
+        "-h" | "--help" | "help" => Ok(output.write_all(HELP.as_bytes())?),
+        "-V" | "--version" => Ok(writeln!(output, "barest {}", env!("CARGO_PKG_VERSION"))?),
+        _ => match VERBS.iter().find(|known| known.name == name) {
+            Some(verb)
+                if arguments
+                    .iter()
+                    .take_while(|a| *a != "--")
+                    .any(asks_for_help) =>
+            {
+                Ok(output.write_all(verb.help.as_bytes())?)
+            }
+            Some(verb) => (verb.run)(Arguments::new(verb.name, arguments), output),
+            None => {
+                let name = barest::escape::Brief(&name);
+                Err(End::Usage(format!(
+                    "there is no verb `{name}`; see barest --help"
+                )))
+            }
+        },
+    }
+}
+
+/// Says on standard error how it ended, and gives the exit status.
+fn tell(end: End) -> ExitCode {
+    let (text, status) = match end {
+        // Whoever read us has read enough.
+        End::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            return ExitCode::SUCCESS;
+        }
+        End::Output(error) => (format!("barest: cannot write the output: {error}"), 1),
+        End::Bad(line) => (format!("barest: {line}"), 1),
+        End::Usage(line) => (format!("barest: {line}"), 2),
+        End::Failed(error) => {
+            let caret = error
+                .caret()
+                .map(|caret| format!("\n{caret}"))
+                .unwrap_or_default();
+            (format!("barest: {error}{caret}"), 1)
+        }
+    };
+    // If standard error is closed too there is no one left to tell.
+    let _ = writeln!(io::stderr(), "{text}");
+    ExitCode::from(status)
+}
+
+/// Opens a model to look at some of its bytes.
+fn open(path: &Path) -> barest::Result<barest::Model> {
+    // SAFETY: the promise is passed on to whoever starts the program: its help says that a file
+    // must not be changed while it is looked at. What breaks it ends this process, or prints wrong
+    // numbers, and nothing else depends on the bytes.
+    unsafe { barest::Model::open(path) }
+}
