@@ -5,7 +5,7 @@ use super::output::Output;
 use super::table::Table;
 use super::{End, ls, values};
 use barest::TensorView;
-use barest::escape::{Json, Shown};
+use barest::escape::{Json, Shape, Shown};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
@@ -85,19 +85,18 @@ fn span(tensor: &TensorView<'_>, row: Option<usize>) -> Result<Span, End> {
     };
     let name = Shown(tensor.name());
     let Some(&rows) = tensor.shape().first() else {
-        return Err(usage(
-            "dump",
-            format!("tensor `{name}` is a scalar and has no rows"),
-        ));
+        return Err(End::Bad(format!(
+            "tensor `{name}` is a scalar and has no rows"
+        )));
     };
     if row as u64 >= rows {
         let line =
             format!("tensor `{name}` has {rows} rows, counted from 0; there is no row {row}");
-        return Err(usage("dump", line));
+        return Err(End::Bad(line));
     }
     if tensor.dtype().element_bytes().is_none() {
         let line = format!("rows of {} need not begin at a byte", tensor.dtype());
-        return Err(usage("dump", line));
+        return Err(End::Bad(line));
     }
     let units = (all as u64 / rows) as usize;
     Ok(Span {
@@ -154,7 +153,7 @@ fn write_table(
         "{}  {} {}  file bytes {}..{}",
         Shown(tensor.name()),
         tensor.dtype(),
-        ls::shape(tensor.shape()),
+        Shape(tensor.shape()),
         range.start,
         range.end
     )?;
@@ -178,7 +177,10 @@ fn write_table(
             let offset = range.start + (number * unit) as u64;
             table.row(vec![index, offset.to_string(), value.raw, value.text]);
         }
-        table.write(output)?;
+        match start == span.first {
+            true => table.write(output)?,
+            false => table.write_rows(output)?,
+        }
     }
     if shown < span.all {
         writeln!(output, "… {} more {what}", span.all - shown)?;

@@ -4,7 +4,7 @@ use super::End;
 use super::arguments::{Arguments, show, usage};
 use super::output::Output;
 use super::table::Table;
-use barest::escape::{Json, Shown};
+use barest::escape::{Json, Shape, Shown};
 use barest::{Dtype, Header, TensorInfo};
 use std::io::{self, Write};
 use std::path::Path;
@@ -54,7 +54,8 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
 fn write_table(header: &Header, tensors: &[TensorInfo<'_>], output: &mut Output) -> io::Result<()> {
     // 1. A row for each tensor.
     if !tensors.is_empty() {
-        let mut table = Table::new(&["NAME", "DTYPE", "SHAPE", ">BYTES", ">FROM", ">TO", ">ALIGN"]);
+        const COLUMNS: [&str; 7] = ["NAME", "DTYPE", "SHAPE", ">BYTES", ">FROM", ">TO", ">ALIGN"];
+        let mut table = Table::new(&COLUMNS).giving_way(&["TO", "ALIGN", "FROM"]);
         for tensor in tensors {
             let range = tensor.file_range();
             let alignment = alignment(range.start);
@@ -67,7 +68,7 @@ fn write_table(header: &Header, tensors: &[TensorInfo<'_>], output: &mut Output)
             table.row(vec![
                 Shown(tensor.name()).to_string(),
                 tensor.dtype().to_string(),
-                shape(tensor.shape()),
+                Shape(tensor.shape()).to_string(),
                 tensor.byte_len().to_string(),
                 range.start.to_string(),
                 range.end.to_string(),
@@ -160,7 +161,7 @@ fn write_json(
     writeln!(output, "}}")
 }
 
-/// A shape as the format writes it.
+/// A shape as JSON, all of it.
 pub fn shape(dimensions: &[u64]) -> String {
     let dimensions: Vec<String> = dimensions.iter().map(u64::to_string).collect();
     format!("[{}]", dimensions.join(","))

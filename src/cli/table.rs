@@ -8,55 +8,69 @@ use std::io::{self, Write};
 
 /// Rows of cells; in each column either all left or all right aligned.
 pub struct Table {
-    head: Vec<&'static str>,
+    titles: Vec<String>,
     right_aligned: Vec<bool>,
+    giving_way: Vec<usize>,
     rows: Vec<Vec<String>>,
 }
 
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// A name is not cut to less.
-const NARROWEST_NAME: usize = 16;
+/// For less than this, other columns give way to the names.
+const NARROWEST_NAME: usize = 24;
 
 impl Table {
     /// Columns by their titles; one that begins with `>` is aligned to the right.
-    pub fn new(titles: &[&'static str]) -> Table {
+    pub fn new(titles: &[&str]) -> Table {
         Table {
-            head: titles
+            titles: titles
                 .iter()
-                .map(|title| title.trim_start_matches('>'))
+                .map(|title| title.trim_start_matches('>').to_owned())
                 .collect(),
             right_aligned: titles.iter().map(|title| title.starts_with('>')).collect(),
+            giving_way: Vec::new(),
             rows: Vec::new(),
         }
+    }
+
+    /// Columns that are left out, one after the other, where a terminal is too narrow.
+    pub fn giving_way(mut self, titles: &[&str]) -> Table {
+        let column = |title: &&str| self.titles.iter().position(|known| known == title);
+        self.giving_way = titles.iter().filter_map(column).collect();
+        self
     }
 
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
+    /// Titles and rows.
     pub fn write(&self, output: &mut Output) -> io::Result<()> {
-        let head: Vec<String> = self.head.iter().map(|&title| title.to_owned()).collect();
-        let mut widths = vec![0; head.len()];
-        for row in std::iter::once(&head).chain(&self.rows) {
-            for (widest, cell) in widths.iter_mut().zip(row) {
-                *widest = (*widest).max(width(cell));
-            }
-        }
-        if let Some(columns) = output.columns() {
-            let others: usize = widths[1..].iter().map(|width| width + GAP.len()).sum();
-            widths[0] = widths[0].min(columns.saturating_sub(others).max(NARROWEST_NAME));
-        }
-        for row in std::iter::once(&head).chain(&self.rows) {
+        self.write_lines(std::iter::once(&self.titles).chain(&self.rows), output)
+    }
+
+    /// Rows alone: more of a table whose beginning was written.
+    pub fn write_rows(&self, output: &mut Output) -> io::Result<()> {
+        self.write_lines(self.rows.iter(), output)
+    }
+
+    fn write_lines<'a>(
+        &'a self,
+        lines: impl Iterator<Item = &'a Vec<String>>,
+        output: &mut Output,
+    ) -> io::Result<()> {
+        let widths = self.widths(output.columns());
+        for cells in lines {
             let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
+            for (column, cell) in cells.iter().enumerate() {
+                let Some(most) = widths[column] else { continue };
                 let cell = if column == 0 {
-                    shorten(cell, widths[0])
+                    shorten(cell, most)
                 } else {
                     cell.clone()
                 };
-                let padding = " ".repeat(widths[column].saturating_sub(width(&cell)));
+                let padding = " ".repeat(most.saturating_sub(width(&cell)));
                 line += if column > 0 { GAP } else { "" };
                 match self.right_aligned[column] {
                     true => line += &(padding + &cell),
@@ -66,6 +80,36 @@ impl Table {
             writeln!(output, "{}", line.trim_end())?;
         }
         Ok(())
+    }
+
+    /// The width of each column; `None` for one that gave way.
+    fn widths(&self, columns: Option<usize>) -> Vec<Option<usize>> {
+        let mut widths: Vec<Option<usize>> = (0..self.titles.len())
+            .map(|column| {
+                let cells = std::iter::once(&self.titles).chain(&self.rows);
+                cells.map(|cells| width(&cells[column])).max()
+            })
+            .collect();
+        let Some(columns) = columns else {
+            return widths;
+        };
+        let left_for_names = |widths: &[Option<usize>]| {
+            let others: usize = widths[1..]
+                .iter()
+                .flatten()
+                .map(|width| width + GAP.len())
+                .sum();
+            columns.saturating_sub(others)
+        };
+        let names = widths[0].unwrap_or(0);
+        for &column in &self.giving_way {
+            if left_for_names(&widths) >= names.min(NARROWEST_NAME) {
+                break;
+            }
+            widths[column] = None;
+        }
+        widths[0] = Some(names.min(left_for_names(&widths).max(1)));
+        widths
     }
 }
 
@@ -117,6 +161,24 @@ fn shorten(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn on_a_narrow_terminal_columns_give_way_and_then_names_are_cut() {
+        let mut table = Table::new(&["NAME", "SHAPE", ">FROM", ">TO"]).giving_way(&["TO", "FROM"]);
+        table.row(vec![
+            "n".repeat(40),
+            "[1,2]".into(),
+            "1000".into(),
+            "2000".into(),
+        ]);
+        let widths = |columns| table.widths(columns);
+        assert_eq!(widths(None), [Some(40), Some(5), Some(4), Some(4)]);
+        assert_eq!(widths(Some(59)), [Some(40), Some(5), Some(4), Some(4)]);
+        assert_eq!(widths(Some(45)), [Some(26), Some(5), Some(4), Some(4)]);
+        assert_eq!(widths(Some(40)), [Some(27), Some(5), Some(4), None]);
+        assert_eq!(widths(Some(33)), [Some(26), Some(5), None, None]);
+        assert_eq!(widths(Some(20)), [Some(13), Some(5), None, None]);
+    }
 
     #[test]
     fn a_long_name_loses_its_middle() {
