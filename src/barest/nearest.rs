@@ -4,7 +4,7 @@
 //! is the one that takes the fewest inserted, removed or replaced bytes to reach (Levenshtein). The
 //! work is bounded, so that a miss among a million names costs milliseconds and not minutes.
 
-/// The name nearest to `wanted`, if one is near at all: at most a third of the bytes differ, or one
+/// The name nearest to `wanted`, if one is near at all: about a third of the bytes differ at most, or one
 /// is the other with something in front or behind.
 pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut budget = 4_000_000;
@@ -21,7 +21,7 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option
         }
         let distance = distance(wanted.as_bytes(), name.as_bytes(), &mut row, &mut budget);
         let is_part = !wanted.is_empty() && name.ends_with(wanted) || name.starts_with(wanted);
-        if distance < near && (distance <= longer / 3 || is_part) {
+        if distance < near && (distance <= longer.div_ceil(3) || is_part) {
             best = Some((distance, name));
         }
         if budget == 0 {

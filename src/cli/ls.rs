@@ -66,7 +66,7 @@ fn write_table(header: &Header, tensors: &[TensorInfo<'_>], output: &mut Output)
                 ""
             };
             table.row(vec![
-                Shown(tensor.name()).to_string(),
+                name_cell(tensor.name()),
                 tensor.dtype().to_string(),
                 Shape(tensor.shape()).to_string(),
                 tensor.byte_len().to_string(),
@@ -103,7 +103,12 @@ fn write_table(header: &Header, tensors: &[TensorInfo<'_>], output: &mut Output)
     match header.metadata() {
         None => writeln!(output, "no __metadata__")?,
         Some(metadata) => {
-            writeln!(output, "__metadata__, {} pairs", metadata.len())?;
+            let pairs = metadata.len();
+            writeln!(
+                output,
+                "__metadata__, {pairs} pair{}",
+                if pairs == 1 { "" } else { "s" }
+            )?;
             for (key, value) in metadata.iter() {
                 let line = format!("  {} = {}", Shown(key), Shown(&value));
                 writeln!(output, "{}", cut(&line, output.columns()))?;
@@ -159,6 +164,15 @@ fn write_json(
         }
     }
     writeln!(output, "}}")
+}
+
+/// A name as a cell of the table: in quotes if its ends could not be seen.
+fn name_cell(name: &str) -> String {
+    let shown = Shown(name);
+    match name.is_empty() || name.starts_with(' ') || name.ends_with(' ') {
+        true => format!("\"{shown}\""),
+        false => shown.to_string(),
+    }
 }
 
 /// A shape as JSON, all of it.

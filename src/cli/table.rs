@@ -20,6 +20,9 @@ const GAP: &str = "  ";
 /// For less than this, other columns give way to the names.
 const NARROWEST_NAME: usize = 24;
 
+/// More room is not kept for names where nothing is cut.
+const WIDEST_NAME: usize = 72;
+
 impl Table {
     /// Columns by their titles; one that begins with `>` is aligned to the right.
     pub fn new(titles: &[&str]) -> Table {
@@ -65,10 +68,9 @@ impl Table {
             let mut line = String::new();
             for (column, cell) in cells.iter().enumerate() {
                 let Some(most) = widths[column] else { continue };
-                let cell = if column == 0 {
-                    shorten(cell, most)
-                } else {
-                    cell.clone()
+                let cell = match column {
+                    0 if output.columns().is_some() => shorten(cell, most),
+                    _ => cell.clone(),
                 };
                 let padding = " ".repeat(most.saturating_sub(width(&cell)));
                 line += if column > 0 { GAP } else { "" };
@@ -90,7 +92,10 @@ impl Table {
                 cells.map(|cells| width(&cells[column])).max()
             })
             .collect();
+        let names = widths[0].unwrap_or(0);
         let Some(columns) = columns else {
+            // One name of a thousand characters should not push all other rows aside.
+            widths[0] = Some(names.min(WIDEST_NAME));
             return widths;
         };
         let left_for_names = |widths: &[Option<usize>]| {
@@ -101,7 +106,6 @@ impl Table {
                 .sum();
             columns.saturating_sub(others)
         };
-        let names = widths[0].unwrap_or(0);
         for &column in &self.giving_way {
             if left_for_names(&widths) >= names.min(NARROWEST_NAME) {
                 break;
