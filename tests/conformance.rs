@@ -19,22 +19,13 @@ fn no_case_is_lost() {
     let count = |wanted: fn(&Case) -> bool| cases.iter().filter(|case| wanted(case)).count();
     assert_eq!(cases.len(), 240);
     assert_eq!(count(|case| case.accepted), 66);
-    assert_eq!(
-        count(|case| case.stricter),
-        8,
-        "what the reference accepts is a closed list"
-    );
+    assert_eq!(count(|case| case.stricter), 8, "what the reference accepts is a closed list");
 }
 
 #[test]
 fn every_case_gets_its_verdict() {
     let faults: Vec<String> = cases().iter().flat_map(faults).collect();
-    assert!(
-        faults.is_empty(),
-        "{} faults:\n{}",
-        faults.len(),
-        faults.join("\n")
-    );
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
 #[test]
@@ -63,12 +54,7 @@ fn no_case_needs_a_deep_stack() {
 
 fn faults(case: &Case) -> Vec<String> {
     let file = &case.file;
-    let tried = catch_unwind(|| {
-        (
-            Header::parse(file, file.len() as u64),
-            Model::from_bytes(file),
-        )
-    });
+    let tried = catch_unwind(|| (Header::parse(file, file.len() as u64), Model::from_bytes(file)));
     let mut faults = match (case.accepted, tried) {
         (true, Ok((Ok(header), Ok(model)))) => faults_of_result(case, &header, &model),
         (false, Ok((Err(first), Err(second)))) => [first, second]
@@ -77,19 +63,14 @@ fn faults(case: &Case) -> Vec<String> {
             .collect(),
         (_, Ok((header, model))) => vec![format!(
             "Header::parse gives {:?}, Model::from_bytes gives {:?}",
-            header
-                .map(|_| "a header")
-                .map_err(|error| error.to_string()),
+            header.map(|_| "a header").map_err(|error| error.to_string()),
             model.map(|_| "a model").map_err(|error| error.to_string()),
         )],
         (_, Err(_)) => vec!["panics".to_owned()],
     };
     faults.sort();
     faults.dedup();
-    faults
-        .iter()
-        .map(|fault| format!("{case}: {fault}"))
-        .collect()
+    faults.iter().map(|fault| format!("{case}: {fault}")).collect()
 }
 
 fn faults_of_result(case: &Case, header: &Header, model: &Model) -> Vec<String> {
@@ -106,20 +87,14 @@ fn faults_of_result(case: &Case, header: &Header, model: &Model) -> Vec<String> 
         })
         .collect();
     let metadata = header.metadata().map(|metadata| {
-        metadata
-            .iter()
-            .map(|(key, value)| (key.to_owned(), value.into_owned()))
-            .collect()
+        metadata.iter().map(|(key, value)| (key.to_owned(), value.into_owned())).collect()
     });
     let mut faults = Vec::new();
     if by_header != case.tensors || header.len() != case.tensors.len() {
         faults.push(format!("expected {:?}, found {by_header:?}", case.tensors));
     }
     if metadata != case.metadata {
-        faults.push(format!(
-            "expected metadata {:?}, found {metadata:?}",
-            case.metadata
-        ));
+        faults.push(format!("expected metadata {:?}, found {metadata:?}", case.metadata));
     }
     let views: Vec<_> = model.tensors().collect();
     if views.len() != case.tensors.len() {
@@ -131,10 +106,7 @@ fn faults_of_result(case: &Case, header: &Header, model: &Model) -> Vec<String> 
             || view.shape() != tensor.shape
             || view.bytes() != tensor.bytes
         {
-            faults.push(format!(
-                "expected {tensor:?}, found {:?} in the model",
-                view.bytes()
-            ));
+            faults.push(format!("expected {tensor:?}, found {:?} in the model", view.bytes()));
         }
     }
     faults
@@ -149,10 +121,7 @@ fn the_notation_says_what_it_says() {
         (r"\u{e9}\u{1f980}", "é🦀".as_bytes()),
         (r"\N{}\|data", b"\x02\0\0\0\0\0\0\0{}data"),
         (r"\N\|", b"\0\0\0\0\0\0\0\0"),
-        (
-            r"\N\*300( \)\|",
-            &[&[44, 1, 0, 0, 0, 0, 0, 0][..], &[b' '; 300]].concat(),
-        ),
+        (r"\N\*300( \)\|", &[&[44, 1, 0, 0, 0, 0, 0, 0][..], &[b' '; 300]].concat()),
         (r"\*3(ab\)c", b"abababc"),
         (r"\*2(<\*2(\#(i)\)>\#(i)\)", b"<01>0<01>1"),
         (r"\*3(\#(2i+7),\)", b"7,9,11,"),
@@ -184,10 +153,7 @@ fn a_slip_in_the_notation_is_named_with_its_place() {
         (r"\N\N\|\|", r"`\N` within a header"),
         (r"\#(i)", "`i` outside of a repetition"),
         (r"\*2(\#(i-1)\)", "`i-1` is no number"),
-        (
-            r"\*2(\#(i+18446744073709551615)\)",
-            "`i+18446744073709551615` is no number",
-        ),
+        (r"\*2(\#(i+18446744073709551615)\)", "`i+18446744073709551615` is no number"),
         (r"\#16(65536)", "more than 16 bits"),
         (r"\#8(1)", "a number has 16 or 64 bits"),
         (r"\*2(\^\)", r"`\^` stands twice"),
@@ -203,41 +169,20 @@ fn a_slip_in_the_notation_is_named_with_its_place() {
 fn a_slip_in_a_table_is_named_with_its_line() {
     let rows = [
         ("  note x", "line 1: a fact before the first case"),
-        (
-            "a\taccept",
-            "line 1: a case is a name, a verdict and the bytes",
-        ),
-        (
-            "a\taccepts\t{}",
-            "line 1: the verdict `accepts` is neither accept nor reject",
-        ),
+        ("a\taccept", "line 1: a case is a name, a verdict and the bytes"),
+        ("a\taccepts\t{}", "line 1: the verdict `accepts` is neither accept nor reject"),
         ("# a\n\na\taccept\t\\q", r"line 3: `\q` is no escape"),
         ("a\taccept\t\\^", "line 1: a mark in an accepted file"),
         ("a\treject\t{}\na\treject\t{}", "line 2: `a` stands twice"),
-        (
-            "a\taccept\t\\N{}\\|\n  says \"x\"",
-            "line 2: `says` is no fact about such a case",
-        ),
-        (
-            "a\treject\t{}\n  says x",
-            "line 2: \"x\" is no list of quoted texts",
-        ),
-        (
-            "a\taccept\t\\N{}\\|x\n  tensor a U8 [1] 0..1",
-            "line 2: \"a U8 [1] 0..1\" is no tensor",
-        ),
-        (
-            "a\taccept\t\\N{}\\|x\n  tensor \"a\" U8 [1] 0..2",
-            "line 2: the file has no such bytes",
-        ),
+        ("a\taccept\t\\N{}\\|\n  says \"x\"", "line 2: `says` is no fact about such a case"),
+        ("a\treject\t{}\n  says x", "line 2: \"x\" is no list of quoted texts"),
+        ("a\taccept\t\\N{}\\|x\n  tensor a U8 [1] 0..1", "line 2: \"a U8 [1] 0..1\" is no tensor"),
+        ("a\taccept\t\\N{}\\|x\n  tensor \"a\" U8 [1] 0..2", "line 2: the file has no such bytes"),
         (
             "a\taccept\t\\N{}\\|x\n  tensor \"a\" U8 [1] 0..1 = y",
             "line 2: the file has [120] there",
         ),
-        (
-            "a\taccept\t\\N{}\\|x\n  metadata k",
-            "line 2: \"k\" is no pair of metadata",
-        ),
+        ("a\taccept\t\\N{}\\|x\n  metadata k", "line 2: \"k\" is no pair of metadata"),
     ];
     for (table, fault) in rows {
         let found = notation::cases(table).err().unwrap();
@@ -248,13 +193,9 @@ fn a_slip_in_a_table_is_named_with_its_line() {
 #[test]
 fn a_fragment_is_looked_for_as_whole_words() {
     let case = |says: &str| notation::cases(&format!("a\treject\t\\0\n  says \"{says}\"")).unwrap();
-    for (says, found) in [
-        ("12", true),
-        ("20 of 12", true),
-        ("2", false),
-        ("`a`", true),
-        ("byte", false),
-    ] {
+    for (says, found) in
+        [("12", true), ("20 of 12", true), ("2", false), ("`a`", true), ("byte", false)]
+    {
         let faults = case(says)[0].faults_of("tensor `a`: 20 of 12 bytes", None, None);
         assert_eq!(faults.is_empty(), found, "{says}");
     }

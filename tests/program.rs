@@ -53,11 +53,7 @@ fn run(arguments: &[&str]) -> (String, String, i32) {
 
 fn told(output: Output) -> (String, String, i32) {
     let text = |bytes| String::from_utf8(bytes).expect("the program writes UTF-8");
-    (
-        text(output.stdout),
-        text(output.stderr),
-        output.status.code().expect("no signal"),
-    )
+    (text(output.stdout), text(output.stderr), output.status.code().expect("no signal"))
 }
 
 fn text(path: &Path) -> &str {
@@ -70,19 +66,14 @@ fn the_tour_tells_what_it_measured_and_leaves_nothing_behind() {
     let output = barest().env("TMPDIR", &scratch.0).output().unwrap();
     let (out, err, status) = told(output);
     assert_eq!((err.as_str(), status), ("", 0));
-    for told in [
-        "39 tensors tile",
-        "model.layers.2.mlp.up_proj.weight",
-        "0x3b4a0000 = 0.0030822754",
-    ] {
+    for told in
+        ["39 tensors tile", "model.layers.2.mlp.up_proj.weight", "0x3b4a0000 = 0.0030822754"]
+    {
         assert!(out.contains(told), "{told} is missing:\n{out}");
     }
     if cfg!(target_os = "linux") {
         assert!(out.contains("the first touch: 1 minor"), "{out}");
-        assert!(
-            out.contains("the second touch: 0 minor and 0 major"),
-            "{out}"
-        );
+        assert!(out.contains("the second touch: 0 minor and 0 major"), "{out}");
         assert!(out.contains("1 before, 0 after"), "{out}");
     }
     assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0);
@@ -99,37 +90,24 @@ fn the_demo_is_listed_checked_and_dumped_as_its_own_text_says() {
 
     let (out, _, status) = run(&["ls", &model]);
     assert_eq!(status, 0);
-    let row = out
-        .lines()
-        .find(|line| line.starts_with("model.layers.2.mlp.up_proj"))
-        .unwrap();
+    let row = out.lines().find(|line| line.starts_with("model.layers.2.mlp.up_proj")).unwrap();
     let cells: Vec<&str> = row.split_whitespace().collect();
-    assert_eq!(
-        cells[1..],
-        ["BF16", "[352,128]", "90112", "1447312", "1537424", "16"]
-    );
+    assert_eq!(cells[1..], ["BF16", "[352,128]", "90112", "1447312", "1537424", "16"]);
     assert!(out.contains("all         39   1000592  2001216"), "{out}");
     assert!(out.contains("  format = pt"), "{out}");
 
     let files = ["sample", "broken-cut", "broken-overlap", "broken-pointer"]
         .map(|name| format!("{directory}/{name}.safetensors"));
-    let (out, err, status) = run(&[
-        "check", &files[0], &files[1], &files[2], &files[3], &files[0],
-    ]);
+    let (out, err, status) = run(&["check", &files[0], &files[1], &files[2], &files[3], &files[0]]);
     assert_eq!(status, 1);
     assert_eq!(out.matches("good  ").count(), 2, "{out}");
     assert_eq!(out.matches("BAD   ").count(), 3, "{out}");
     assert!(out.contains("802157 bytes missing"), "{out}");
-    assert!(
-        out.contains("inside `model.layers.2.mlp.gate_proj.weight`"),
-        "{out}"
-    );
+    assert!(out.contains("inside `model.layers.2.mlp.gate_proj.weight`"), "{out}");
     assert!(out.contains("a Git LFS pointer"), "{out}");
     assert_eq!(err, "barest: 3 of 5 files are bad\n");
     // The caret stands under the name of the tensor that is out of place.
-    let mut lines = out
-        .lines()
-        .skip_while(|line| !line.contains("data_offsets\":[1353024"));
+    let mut lines = out.lines().skip_while(|line| !line.contains("data_offsets\":[1353024"));
     let (excerpt, caret) = (lines.next().unwrap(), lines.next().unwrap());
     assert!(excerpt[caret.find('^').unwrap()..].starts_with("model.layers.2.mlp.up_proj"));
 
@@ -158,17 +136,8 @@ fn dump_shows_bytes_as_they_stand_and_values_as_they_are() {
     assert_eq!(status, 0);
     assert!(out.contains(r#""raw": ["0607", "0809", "0a0b"]"#), "{out}");
     // BF16 0x0706 is 1.0078e-34 and so on: what matters is that all digits are there.
-    let values = out
-        .split("\"values\": [")
-        .nth(1)
-        .unwrap()
-        .split(']')
-        .next()
-        .unwrap();
-    let values: Vec<f64> = values
-        .split(", ")
-        .map(|value| value.parse().unwrap())
-        .collect();
+    let values = out.split("\"values\": [").nth(1).unwrap().split(']').next().unwrap();
+    let values: Vec<f64> = values.split(", ").map(|value| value.parse().unwrap()).collect();
     let expected = [0x0706u32, 0x0908, 0x0b0a].map(|bits| f64::from(f32::from_bits(bits << 16)));
     assert_eq!(values, expected);
 
@@ -186,19 +155,12 @@ fn dump_shows_bytes_as_they_stand_and_values_as_they_are() {
     assert!(out.contains(r#""raw": ["14", "15"]"#), "{out}");
     let (out, _, _) = run(&["dump", path, "s"]);
     let row: Vec<&str> = out.lines().nth(2).unwrap().split_whitespace().collect();
-    assert_eq!(
-        row[2..],
-        ["161718191a1b1c1d", &0x1d1c_1b1a_1918_1716_u64.to_string()]
-    );
+    assert_eq!(row[2..], ["161718191a1b1c1d", &0x1d1c_1b1a_1918_1716_u64.to_string()]);
 
     for (arguments, status, told) in [
         (&["dump", path, "m", "--row", "2"][..], 1, "has 2 rows"),
         (&["dump", path, "s", "--row", "0"], 1, "is a scalar"),
-        (
-            &["dump", path, "f", "--row", "0"],
-            1,
-            "need not begin at a byte",
-        ),
+        (&["dump", path, "f", "--row", "0"], 1, "need not begin at a byte"),
         (&["dump", path, "mm"], 1, "the nearest name is `m`"),
         (&["dump", path, "m", "x"], 2, "N must be a number"),
         (&["dump", path], 2, "expected PATH TENSOR [N]"),
@@ -231,9 +193,7 @@ fn no_name_reaches_the_terminal_raw_and_json_is_lossless() {
     ] {
         let (out, err, _) = run(arguments);
         for said in [&out, &err] {
-            let raw = said
-                .chars()
-                .find(|&c| c != '\n' && (c.is_control() || c == '\u{202e}'));
+            let raw = said.chars().find(|&c| c != '\n' && (c.is_control() || c == '\u{202e}'));
             assert_eq!(raw, None, "{arguments:?}: {said:?}");
         }
         assert!(!(out + &err).is_empty());
@@ -242,20 +202,14 @@ fn no_name_reaches_the_terminal_raw_and_json_is_lossless() {
     assert!(out.contains(r#""name": "a\u001b[2J\n\u202e""#), "{out}");
     assert!(out.contains(r#""k\u0000": "\u001b]0;x\u0007""#), "{out}");
     let begin = 8 + header.len();
-    assert!(
-        out.contains(&format!("\"file_range\": [{begin}, {}]", begin + 1)),
-        "{out}"
-    );
+    assert!(out.contains(&format!("\"file_range\": [{begin}, {}]", begin + 1)), "{out}");
 }
 
 #[test]
 fn ls_sorts_and_tells_absent_metadata_from_empty() {
     let scratch = Scratch::new("order");
     let entry = |name, begin| {
-        format!(
-            r#""{name}":{{"dtype":"U8","shape":[1],"data_offsets":[{begin},{}]}}"#,
-            begin + 1
-        )
+        format!(r#""{name}":{{"dtype":"U8","shape":[1],"data_offsets":[{begin},{}]}}"#, begin + 1)
     };
     let header = format!("{{{},{}}}", entry("b", 0), entry("a", 1));
     let path = scratch.model("order.safetensors", &header, 2);
@@ -270,12 +224,7 @@ fn ls_sorts_and_tells_absent_metadata_from_empty() {
     let with = |metadata: &str| {
         let header = format!("{{{metadata}{}}}", entry("a", 0));
         let path = scratch.model("meta.safetensors", &header, 1);
-        run(&["ls", text(&path), "--json"])
-            .0
-            .split("\"metadata\": ")
-            .nth(1)
-            .unwrap()
-            .to_owned()
+        run(&["ls", text(&path), "--json"]).0.split("\"metadata\": ").nth(1).unwrap().to_owned()
     };
     assert_eq!(with(""), "null}\n");
     assert_eq!(with("\"__metadata__\":null,"), "null}\n");
@@ -353,11 +302,7 @@ fn a_closed_pipe_is_no_error_and_a_full_disk_is_one() {
     let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else {
         return skip::skip("/dev/full", "no device that is always full");
     };
-    let output = barest()
-        .args(["ls", text(&model)])
-        .stdout(full)
-        .output()
-        .unwrap();
+    let output = barest().args(["ls", text(&model)]).stdout(full).output().unwrap();
     let (_, err, status) = told(output);
     assert_eq!(status, 1);
     assert!(err.contains("cannot write the output"), "{err}");

@@ -25,12 +25,7 @@ fn no_case_is_lost() {
 #[test]
 fn every_case_gets_its_verdict() {
     let faults: Vec<String> = cases().iter().flat_map(faults).collect();
-    assert!(
-        faults.is_empty(),
-        "{} faults:\n{}",
-        faults.len(),
-        faults.join("\n")
-    );
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
 /// B17: the smallest stack that threads are given in practice is enough.
@@ -39,11 +34,7 @@ fn deep_nesting_needs_no_stack() {
     let small = thread::Builder::new().stack_size(64 * 1024);
     let judge_all = || {
         for case in cases().iter().filter(|case| case.name.starts_with("B17/")) {
-            assert!(
-                Header::parse(&case.file, case.file.len() as u64).is_err(),
-                "{}",
-                case.name
-            );
+            assert!(Header::parse(&case.file, case.file.len() as u64).is_err(), "{}", case.name);
             assert!(Model::from_bytes(&case.file).is_err(), "{case}");
         }
     };
@@ -52,12 +43,7 @@ fn deep_nesting_needs_no_stack() {
 
 fn faults(case: &Case) -> Vec<String> {
     let file = &case.file;
-    let tried = catch_unwind(|| {
-        (
-            Header::parse(file, file.len() as u64),
-            Model::from_bytes(file),
-        )
-    });
+    let tried = catch_unwind(|| (Header::parse(file, file.len() as u64), Model::from_bytes(file)));
     let mut faults = match (case.accepted, tried) {
         (true, Ok((Ok(header), Ok(model)))) => faults_of_result(case, &header, &model),
         (false, Ok((Err(first), Err(second)))) => [first, second]
@@ -66,29 +52,20 @@ fn faults(case: &Case) -> Vec<String> {
             .collect(),
         (_, Ok((header, model))) => vec![format!(
             "Header::parse gives {:?}, Model::from_bytes gives {:?}",
-            header
-                .map(|_| "a header")
-                .map_err(|error| error.to_string()),
+            header.map(|_| "a header").map_err(|error| error.to_string()),
             model.map(|_| "a model").map_err(|error| error.to_string()),
         )],
         (_, Err(_)) => vec!["panics".to_owned()],
     };
     faults.sort();
     faults.dedup();
-    faults
-        .iter()
-        .map(|fault| format!("{case}: {fault}"))
-        .collect()
+    faults.iter().map(|fault| format!("{case}: {fault}")).collect()
 }
 
 fn faults_of_result(case: &Case, header: &Header, model: &Model) -> Vec<String> {
     let mut faults = Vec::new();
     if header.len() != case.tensors.len() {
-        faults.push(format!(
-            "{} tensors, not {}",
-            header.len(),
-            case.tensors.len()
-        ));
+        faults.push(format!("{} tensors, not {}", header.len(), case.tensors.len()));
     }
     for expected in &case.tensors {
         let name = &expected.name;

@@ -41,15 +41,9 @@ impl Display for Backing {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Backing::Mapped => f.write_str("mapped"),
-            Backing::Read {
-                why: ReadReason::Asked,
-            } => f.write_str("read into memory"),
-            Backing::Read {
-                why: ReadReason::FromBytes,
-            } => f.write_str("copied from memory"),
-            Backing::Read {
-                why: ReadReason::Refused(message),
-            } => {
+            Backing::Read { why: ReadReason::Asked } => f.write_str("read into memory"),
+            Backing::Read { why: ReadReason::FromBytes } => f.write_str("copied from memory"),
+            Backing::Read { why: ReadReason::Refused(message) } => {
                 write!(f, "read into memory (not mapped: {message})")
             }
         }
@@ -70,10 +64,7 @@ const MOST_THREADS: usize = 4;
 
 impl Bytes {
     pub(super) fn mapped(memory: Mmap) -> Bytes {
-        Bytes {
-            memory,
-            backing: Backing::Mapped,
-        }
+        Bytes { memory, backing: Backing::Mapped }
     }
 
     /// Reads the first `len` bytes of the file by positional reads, in file order, into memory of
@@ -85,10 +76,7 @@ impl Bytes {
         why: ReadReason,
     ) -> Result<Bytes> {
         if len > LONGEST {
-            return Err(Error::new(ErrorKind::DoesNotFit {
-                expected: LONGEST,
-                found: len,
-            }));
+            return Err(Error::new(ErrorKind::DoesNotFit { expected: LONGEST, found: len }));
         }
         let mut buffer = reserve(len as usize)?;
         fill(buffer.as_mut_slice(), file, threads)?;
@@ -102,13 +90,8 @@ impl Bytes {
     }
 
     fn sealed(buffer: Buffer, why: ReadReason) -> Result<Bytes> {
-        let memory = buffer
-            .seal()
-            .map_err(|error| Error::io("protect the memory", error))?;
-        Ok(Bytes {
-            memory,
-            backing: Backing::Read { why },
-        })
+        let memory = buffer.seal().map_err(|error| Error::io("protect the memory", error))?;
+        Ok(Bytes { memory, backing: Backing::Read { why } })
     }
 
     pub(super) fn as_slice(&self) -> &[u8] {
@@ -133,21 +116,14 @@ fn reserve(len: usize) -> Result<Buffer> {
 fn fill(buffer: &mut [u8], file: &File, threads: Option<NonZeroUsize>) -> Result<()> {
     let useful = buffer.len().div_ceil(PIECE);
     let wanted = threads.map_or_else(
-        || {
-            std::thread::available_parallelism()
-                .map_or(1, usize::from)
-                .min(MOST_THREADS)
-        },
+        || std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS),
         NonZeroUsize::get,
     );
     let pieces = Mutex::new(buffer.chunks_mut(PIECE).enumerate());
     let work = || -> Result<()> {
         loop {
             // A poisoned lock would mean a panic in `next`: the pieces are intact all the same.
-            let next = pieces
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                .next();
+            let next = pieces.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
             match next {
                 None => return Ok(()),
                 Some((number, piece)) => read_exact_at(file, piece, (number * PIECE) as u64)?,
@@ -160,9 +136,7 @@ fn fill(buffer: &mut [u8], file: &File, threads: Option<NonZeroUsize>) -> Result
             .collect();
         let mut outcome = work();
         for helper in helpers {
-            let theirs = helper
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let theirs = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             outcome = outcome.and(theirs);
         }
         outcome
@@ -177,13 +151,7 @@ pub(super) fn read_exact_at(file: &File, mut buffer: &mut [u8], offset: u64) -> 
         match sys::read_at(file, buffer, at) {
             Ok(0) => {
                 let expected = at + buffer.len() as u64;
-                return Err(Error::at_file(
-                    ErrorKind::Shrank {
-                        expected,
-                        found: at,
-                    },
-                    at,
-                ));
+                return Err(Error::at_file(ErrorKind::Shrank { expected, found: at }, at));
             }
             Ok(count) => {
                 buffer = &mut buffer[count..];

@@ -108,17 +108,7 @@ mod tests {
 
     #[test]
     fn names_are_exact() {
-        for name in [
-            "",
-            "bf16",
-            "BF16 ",
-            "F8_E4M3FN",
-            "F8_E3M4",
-            "I4",
-            "C32",
-            "BFLOAT16",
-            "F6",
-        ] {
+        for name in ["", "bf16", "BF16 ", "F8_E4M3FN", "F8_E3M4", "I4", "C32", "BFLOAT16", "F6"] {
             assert_eq!(Dtype::from_name(name), None, "{name}");
         }
     }

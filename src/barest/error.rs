@@ -302,13 +302,7 @@ pub enum ErrorKind {
 
 impl Error {
     pub(super) fn new(kind: ErrorKind) -> Error {
-        Error(Box::new(Parts {
-            kind,
-            place: None,
-            tensor: None,
-            path: None,
-            excerpt: None,
-        }))
+        Error(Box::new(Parts { kind, place: None, tensor: None, path: None, excerpt: None }))
     }
 
     pub(super) fn io(action: &'static str, source: io::Error) -> Error {
@@ -621,11 +615,7 @@ impl Display for Error {
         match self.0.place {
             Some(Place::File(offset)) => write!(f, ", at offset {offset}"),
             Some(Place::Header(position)) => {
-                write!(
-                    f,
-                    ", at offset {} (header byte {position})",
-                    HEADER_START + position
-                )
+                write!(f, ", at offset {} (header byte {position})", HEADER_START + position)
             }
             None => Ok(()),
         }
@@ -669,10 +659,7 @@ mod tests {
             error.to_string(),
             "w.safetensors: tensor `a\\u{1b}`: lacks the field `shape`, at offset 38 (header byte 30)"
         );
-        assert_eq!(
-            (error.offset(), error.tensor()),
-            (Some(38), Some("a\u{1b}"))
-        );
+        assert_eq!((error.offset(), error.tensor()), (Some(38), Some("a\u{1b}")));
     }
 
     #[test]

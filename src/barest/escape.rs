@@ -133,22 +133,13 @@ mod tests {
     fn a_long_shape_is_shortened() {
         assert_eq!(Shape(&[]).to_string(), "[]");
         assert_eq!(Shape(&[2, 3]).to_string(), "[2,3]");
-        assert_eq!(
-            Shape(&[1; 9]).to_string(),
-            "[1,1,1,1,1,1,1,1,… 9 dimensions]"
-        );
+        assert_eq!(Shape(&[1; 9]).to_string(), "[1,1,1,1,1,1,1,1,… 9 dimensions]");
     }
 
     #[test]
     fn a_long_name_is_cut_between_characters() {
         let name = "é".repeat(LONGEST_SHOWN + 1);
-        assert_eq!(
-            Brief(&name).to_string(),
-            format!("{}…", "é".repeat(LONGEST_SHOWN))
-        );
-        assert_eq!(
-            Brief(&name[..LONGEST_SHOWN * 2]).to_string(),
-            "é".repeat(LONGEST_SHOWN)
-        );
+        assert_eq!(Brief(&name).to_string(), format!("{}…", "é".repeat(LONGEST_SHOWN)));
+        assert_eq!(Brief(&name[..LONGEST_SHOWN * 2]).to_string(), "é".repeat(LONGEST_SHOWN));
     }
 }

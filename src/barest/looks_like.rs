@@ -25,20 +25,10 @@ const UNPACK: &str = "unpack it first";
 /// What the first bytes of a refused file say it is; `None` if nothing known.
 pub fn identify(first: &[u8]) -> Option<Foreign> {
     let first = &first[..first.len().min(ENOUGH)];
-    let foreign = |what, advice| {
-        Some(Foreign {
-            what,
-            promised: None,
-            advice,
-        })
-    };
+    let foreign = |what, advice| Some(Foreign { what, promised: None, advice });
     // 1. Formats that begin with a mark of their own.
     const MARKS: [(&[u8], &str, &str); 13] = [
-        (
-            b"PK\x03\x04",
-            "a zip archive (a PyTorch checkpoint?)",
-            CONVERT,
-        ),
+        (b"PK\x03\x04", "a zip archive (a PyTorch checkpoint?)", CONVERT),
         (b"PK\x05\x06", "an empty zip archive", DOWNLOAD),
         (b"GGUF", "a GGUF model", CONVERT),
         (b"ggjt", "an old GGML model", CONVERT),
@@ -58,12 +48,7 @@ pub fn identify(first: &[u8]) -> Option<Foreign> {
         }
     }
     // Protocol 2 to 5, and then an opcode that a pickled checkpoint can begin with.
-    if let [
-        0x80,
-        2..=5,
-        b'}' | b']' | b'c' | b'(' | b'X' | b'\x8a' | b'\x8c' | b'\x95',
-        ..,
-    ] = first
+    if let [0x80, 2..=5, b'}' | b']' | b'c' | b'(' | b'X' | b'\x8a' | b'\x8c' | b'\x95', ..] = first
     {
         return foreign("a Python pickle (an old PyTorch checkpoint?)", CONVERT);
     }
@@ -75,13 +60,9 @@ pub fn identify(first: &[u8]) -> Option<Foreign> {
             advice: "fetch the file itself, for instance with `git lfs pull`",
         });
     }
-    let text = first
-        .strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(first)
-        .trim_ascii_start();
+    let text = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(first).trim_ascii_start();
     let begins = |tag: &str| {
-        text.get(..tag.len())
-            .is_some_and(|head| head.eq_ignore_ascii_case(tag.as_bytes()))
+        text.get(..tag.len()).is_some_and(|head| head.eq_ignore_ascii_case(tag.as_bytes()))
     };
     if begins("<!doctype") || begins("<html") || begins("<head") {
         return foreign("an HTML page", DOWNLOAD);
@@ -109,8 +90,7 @@ pub fn identify(first: &[u8]) -> Option<Foreign> {
 /// The number in the pointer's line `size N`.
 fn promised_size(pointer: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(pointer).ok()?;
-    text.lines()
-        .find_map(|line| line.strip_prefix("size ")?.trim().parse().ok())
+    text.lines().find_map(|line| line.strip_prefix("size ")?.trim().parse().ok())
 }
 
 fn contains(text: &[u8], word: &[u8]) -> bool {
@@ -133,10 +113,7 @@ mod tests {
             (b"\xef\xbb\xbf<html>", "HTML"),
             (b"<?xml version='1.0'?><Error>", "XML"),
             (b"{\"error\":\"Repository not found\"}", "JSON text"),
-            (
-                b"{\n  \"metadata\": {},\n  \"weight_map\": {}}",
-                "index of a sharded model",
-            ),
+            (b"{\n  \"metadata\": {},\n  \"weight_map\": {}}", "index of a sharded model"),
             (b"Entry not found. Access denied", "plain text"),
             (b"\x93NUMPY\x01\0", "NumPy"),
         ] {
@@ -155,13 +132,7 @@ mod tests {
 
     #[test]
     fn nothing_is_made_of_what_says_nothing() {
-        for first in [
-            &b""[..],
-            b"\0\0\0\0\0\0\0\0",
-            b"short",
-            b"\x80\x02",
-            b"\xff\xfe\x00\x01",
-        ] {
+        for first in [&b""[..], b"\0\0\0\0\0\0\0\0", b"short", b"\x80\x02", b"\xff\xfe\x00\x01"] {
             assert_eq!(identify(first), None, "{first:?}");
         }
     }

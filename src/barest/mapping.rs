@@ -118,10 +118,7 @@ impl Mapping {
                 sys::residency(self.address.add(touched.start), touched.len(), &mut pages)?;
             }
         }
-        Ok(Residency {
-            pages,
-            first_page: touched.start / page_size,
-        })
+        Ok(Residency { pages, first_page: touched.start / page_size })
     }
 
     /// The whole pages that a range of bytes touches, counted from the mapping's start; no page for
@@ -215,9 +212,7 @@ impl Mmap {
     /// keeps the old file. A private mapping would not help, since pages that were not written
     /// to follow the file there too. If you cannot promise this, read the file.
     pub unsafe fn map(file: &File) -> io::Result<Mmap> {
-        Ok(Mmap {
-            mapping: Mapping::open(file)?,
-        })
+        Ok(Mmap { mapping: Mapping::open(file)? })
     }
 
     /// As [`Mmap::map`], for a caller who has asked for the file's length already.
@@ -226,9 +221,7 @@ impl Mmap {
     ///
     /// As for [`Mmap::map`]; and the file has had `len` bytes.
     pub(super) unsafe fn map_len(file: &File, len: u64) -> io::Result<Mmap> {
-        Ok(Mmap {
-            mapping: Mapping::open_len(file, len)?,
-        })
+        Ok(Mmap { mapping: Mapping::open_len(file, len)? })
     }
 
     /// The bytes. Touching one for the first time faults its page in, which may wait for a disk.
@@ -275,9 +268,7 @@ impl Buffer {
         if len as u64 > LONGEST {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        Ok(Buffer {
-            mapping: Mapping::obtain(len, sys::map_anonymous)?,
-        })
+        Ok(Buffer { mapping: Mapping::obtain(len, sys::map_anonymous)? })
     }
 
     pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
@@ -293,9 +284,7 @@ impl Buffer {
             // write to it, is consumed.
             unsafe { sys::protect(self.mapping.address, self.mapping.len())? };
         }
-        Ok(Mmap {
-            mapping: self.mapping,
-        })
+        Ok(Mmap { mapping: self.mapping })
     }
 }
 
@@ -356,16 +345,10 @@ mod tests {
 
     #[test]
     fn advice_beyond_the_mapping_is_refused_before_the_kernel_sees_it() {
-        let sealed = Buffer::zeroed(Mapping::page_size())
-            .unwrap()
-            .seal()
-            .unwrap();
+        let sealed = Buffer::zeroed(Mapping::page_size()).unwrap().seal().unwrap();
         let end = sealed.len();
         for range in [0..end + 1, end + 1..end + 2, end..usize::MAX] {
-            let refused = sealed
-                .mapping()
-                .advise(range.clone(), Advice::Normal)
-                .unwrap_err();
+            let refused = sealed.mapping().advise(range.clone(), Advice::Normal).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{range:?}");
             assert!(sealed.mapping().residency(range).is_err());
         }

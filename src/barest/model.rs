@@ -90,31 +90,17 @@ impl Model {
 
     /// The tensor of that name, if there is one. Allocates nothing, faults no page.
     pub fn get(&self, name: &str) -> Option<TensorView<'_>> {
-        self.shards
-            .iter()
-            .enumerate()
-            .find_map(|(shard_number, shard)| {
-                let number = shard.header.find(name)?;
-                Some(TensorView {
-                    shard,
-                    shard_number,
-                    number,
-                })
-            })
+        self.shards.iter().enumerate().find_map(|(shard_number, shard)| {
+            let number = shard.header.find(name)?;
+            Some(TensorView { shard, shard_number, number })
+        })
     }
 
     /// All tensors in file order, shard by shard; empty ones at one place in the header's order.
     pub fn tensors(&self) -> impl Iterator<Item = TensorView<'_>> {
-        self.shards
-            .iter()
-            .enumerate()
-            .flat_map(|(shard_number, shard)| {
-                (0..shard.header.len()).map(move |number| TensorView {
-                    shard,
-                    shard_number,
-                    number,
-                })
-            })
+        self.shards.iter().enumerate().flat_map(|(shard_number, shard)| {
+            (0..shard.header.len()).map(move |number| TensorView { shard, shard_number, number })
+        })
     }
 
     /// The files it consists of.
@@ -134,19 +120,13 @@ impl Model {
     }
 
     fn of_one(shard: Shard) -> Model {
-        Model {
-            shards: Arc::new([Arc::new(shard)]),
-        }
+        Model { shards: Arc::new([Arc::new(shard)]) }
     }
 
     fn not_found(&self, name: &str) -> Error {
         let names = self.tensors().map(|tensor| tensor.name());
         let nearest = nearest(name, names).map(str::to_owned);
-        let error = Error::new(ErrorKind::NotFound {
-            nearest,
-            among: self.len(),
-        })
-        .in_tensor(name);
+        let error = Error::new(ErrorKind::NotFound { nearest, among: self.len() }).in_tensor(name);
         match self.shards.first().and_then(|shard| shard.path()) {
             Some(path) => error.in_file(path),
             None => error,
@@ -216,12 +196,7 @@ impl OpenOptions {
     pub fn from_bytes(&self, bytes: &[u8]) -> Result<Model> {
         let header = Header::parse_with_cap(bytes, bytes.len() as u64, self.header_cap)?;
         let bytes = Bytes::copied(bytes)?;
-        Ok(Model::of_one(Shard {
-            path: None,
-            file: None,
-            header,
-            bytes,
-        }))
+        Ok(Model::of_one(Shard { path: None, file: None, header, bytes }))
     }
 
     /// Steps 1 to 4 of the module's text.
@@ -230,16 +205,9 @@ impl OpenOptions {
             let (file, len) = open_file(path)?;
             let header = read_header(&file, len, self.header_cap)?;
             let bytes = bytes(&file, len)?;
-            Ok(Shard {
-                path: Some(path.to_owned()),
-                file: Some(file),
-                header,
-                bytes,
-            })
+            Ok(Shard { path: Some(path.to_owned()), file: Some(file), header, bytes })
         };
-        steps()
-            .map(Model::of_one)
-            .map_err(|error: Error| error.in_file(path))
+        steps().map(Model::of_one).map_err(|error: Error| error.in_file(path))
     }
 }
 
@@ -252,9 +220,7 @@ fn open_file(path: &Path) -> Result<(File, u64)> {
             _ => Error::io("open", error),
         }
     })?;
-    let metadata = file
-        .metadata()
-        .map_err(|error| Error::io("ask for the length", error))?;
+    let metadata = file.metadata().map_err(|error| Error::io("ask for the length", error))?;
     if !metadata.is_file() {
         return Err(not_a_file(&metadata));
     }
@@ -321,13 +287,10 @@ fn cannot_be_mapped(error: &io::Error) -> bool {
 
 fn map_error(error: io::Error, len: u64) -> Error {
     match error.kind() {
-        io::ErrorKind::Unsupported => Error::new(ErrorKind::Unsupported {
-            action: "map a file",
-        }),
-        io::ErrorKind::FileTooLarge => Error::new(ErrorKind::DoesNotFit {
-            expected: LONGEST,
-            found: len,
-        }),
+        io::ErrorKind::Unsupported => Error::new(ErrorKind::Unsupported { action: "map a file" }),
+        io::ErrorKind::FileTooLarge => {
+            Error::new(ErrorKind::DoesNotFit { expected: LONGEST, found: len })
+        }
         _ => Error::io("map", error),
     }
 }

@@ -55,18 +55,14 @@ impl NameTable {
         if count == 0 {
             return Ok(NameTable::default());
         }
-        let mut table = NameTable {
-            slots: vec![0; (count * 2).next_power_of_two()],
-            sorted: Vec::new(),
-        };
+        let mut table =
+            NameTable { slots: vec![0; (count * 2).next_power_of_two()], sorted: Vec::new() };
         for number in 0..count {
             let hash = items.hash(number);
             match table.probe(hash, items, |other| items.name(other) == items.name(number)) {
                 Probe::Vacant(slot) => table.slots[slot] = table.entry(hash, number),
                 Probe::Found(other) => {
-                    return Err(Duplicate {
-                        items: (other, number),
-                    });
+                    return Err(Duplicate { items: (other, number) });
                 }
                 Probe::TooLong => return NameTable::sort(items),
             }
@@ -77,9 +73,8 @@ impl NameTable {
     /// The number of the item with this name. Allocates nothing.
     pub fn find(&self, name: &str, items: &impl Named) -> Option<usize> {
         if self.slots.is_empty() {
-            let place = self
-                .sorted
-                .binary_search_by(|&number| items.name(number as usize).cmp(name));
+            let place =
+                self.sorted.binary_search_by(|&number| items.name(number as usize).cmp(name));
             return place.ok().map(|place| self.sorted[place] as usize);
         }
         match self.probe(hash(name), items, |number| items.name(number) == name) {
@@ -94,15 +89,10 @@ impl NameTable {
         for pair in sorted.windows(2) {
             let (one, other) = (pair[0] as usize, pair[1] as usize);
             if items.name(one) == items.name(other) {
-                return Err(Duplicate {
-                    items: (one.min(other), one.max(other)),
-                });
+                return Err(Duplicate { items: (one.min(other), one.max(other)) });
             }
         }
-        Ok(NameTable {
-            slots: Vec::new(),
-            sorted,
-        })
+        Ok(NameTable { slots: Vec::new(), sorted })
     }
 
     /// Walks from the hash's slot to an item that `matches` or to an empty slot.
@@ -173,22 +163,29 @@ fn hash_with(seed: u64, bytes: &[u8]) -> u32 {
         product as u64 ^ (product >> 64) as u64
     };
     let mut state = fold(seed ^ GOLDEN, bytes.len() as u64 ^ PI) ^ seed;
-    let mut rest = bytes;
-    while let Some((head, tail)) = rest.split_first_chunk::<16>() {
-        let (low, high) = halves(head);
-        state = fold(low ^ GOLDEN ^ state, high ^ PI ^ seed);
-        rest = tail;
+    let mut mix = |low: u64, high: u64| state = fold(low ^ GOLDEN ^ state, high ^ PI ^ seed);
+    if let Some(&last) = bytes.last_chunk::<16>() {
+        // Sixteen bytes at a time while there are more; then the last sixteen, some of them again.
+        let mut rest = bytes;
+        while let Some((&head, tail)) = rest.split_first_chunk::<16>().filter(|_| rest.len() > 16) {
+            mix(low_half(head), high_half(head));
+            rest = tail;
+        }
+        mix(low_half(last), high_half(last));
+    } else if let (Some(&first), Some(&last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        mix(u64::from_le_bytes(first), u64::from_le_bytes(last));
+    } else {
+        mix(bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)), 0);
     }
-    let mut last = [0; 16];
-    last[..rest.len()].copy_from_slice(rest);
-    let (low, high) = halves(&last);
-    state = fold(low ^ GOLDEN ^ state, high ^ PI ^ seed);
     (state >> 32) as u32 ^ state as u32
 }
 
-fn halves(bytes: &[u8; 16]) -> (u64, u64) {
-    let both = u128::from_le_bytes(*bytes);
-    (both as u64, (both >> 64) as u64)
+fn low_half(bytes: [u8; 16]) -> u64 {
+    u128::from_le_bytes(bytes) as u64
+}
+
+fn high_half(bytes: [u8; 16]) -> u64 {
+    (u128::from_le_bytes(bytes) >> 64) as u64
 }
 
 #[cfg(test)]
@@ -213,9 +210,7 @@ mod tests {
     }
 
     fn many(count: usize, hash: fn(&str) -> u32) -> Names {
-        let names = (0..count)
-            .map(|n| format!("model.layers.{}.part.{n}", n / 9))
-            .collect();
+        let names = (0..count).map(|n| format!("model.layers.{}.part.{n}", n / 9)).collect();
         Names { names, hash }
     }
 
@@ -226,10 +221,7 @@ mod tests {
             let table = NameTable::build(&items).unwrap();
             for number in 0..count {
                 assert_eq!(table.find(&items.names[number], &items), Some(number));
-                assert_eq!(
-                    table.find(&format!("{}.", items.names[number]), &items),
-                    None
-                );
+                assert_eq!(table.find(&format!("{}.", items.names[number]), &items), None);
             }
             assert_eq!(table.find("", &items), None);
             assert!(table.heap_bytes() <= count * 4 * size_of::<u32>());
@@ -243,12 +235,7 @@ mod tests {
                 let mut items = many(100, hash);
                 items.names[second] = items.names[first].clone();
                 let found = NameTable::build(&items).unwrap_err();
-                assert_eq!(
-                    found,
-                    Duplicate {
-                        items: (first, second)
-                    }
-                );
+                assert_eq!(found, Duplicate { items: (first, second) });
             }
         }
     }
@@ -265,10 +252,7 @@ mod tests {
         }
         assert_eq!(table.find("model.layers", &items), None);
         items.names[9_999] = items.names[5].clone();
-        assert_eq!(
-            NameTable::build(&items).unwrap_err(),
-            Duplicate { items: (5, 9_999) }
-        );
+        assert_eq!(NameTable::build(&items).unwrap_err(), Duplicate { items: (5, 9_999) });
     }
 
     #[test]

@@ -37,12 +37,7 @@ fn distance(one: &[u8], other: &[u8], row: &mut Vec<usize>, budget: &mut usize) 
     let same = |pair: &(&u8, &u8)| pair.0 == pair.1;
     let start = one.iter().zip(other).take_while(same).count();
     let (one, other) = (&one[start..], &other[start..]);
-    let end = one
-        .iter()
-        .rev()
-        .zip(other.iter().rev())
-        .take_while(same)
-        .count();
+    let end = one.iter().rev().zip(other.iter().rev()).take_while(same).count();
     let (one, other) = (&one[..one.len() - end], &other[..other.len() - end]);
     match budget.checked_sub(one.len().saturating_mul(other.len())) {
         Some(left) => *budget = left,
@@ -71,25 +66,12 @@ mod tests {
 
     #[test]
     fn a_slip_is_recognised() {
-        let names = [
-            "model.embed_tokens.weight",
-            "model.layers.0.mlp.up_proj.weight",
-            "lm_head",
-        ];
+        let names = ["model.embed_tokens.weight", "model.layers.0.mlp.up_proj.weight", "lm_head"];
         for (wanted, name) in [
-            (
-                "model.embed_token.weight",
-                Some("model.embed_tokens.weight"),
-            ),
+            ("model.embed_token.weight", Some("model.embed_tokens.weight")),
             ("embed_tokens.weight", Some("model.embed_tokens.weight")),
-            (
-                "model.layers.0.mlp.up_proj.bias",
-                Some("model.layers.0.mlp.up_proj.weight"),
-            ),
-            (
-                "model.layer.0.mlp.up_proj.weight",
-                Some("model.layers.0.mlp.up_proj.weight"),
-            ),
+            ("model.layers.0.mlp.up_proj.bias", Some("model.layers.0.mlp.up_proj.weight")),
+            ("model.layer.0.mlp.up_proj.weight", Some("model.layers.0.mlp.up_proj.weight")),
             ("LM_head", Some("lm_head")),
             ("lm_head.weight", None),
             ("something else altogether", None),
@@ -112,12 +94,7 @@ mod tests {
             ("aaa", "aa", 1),
         ] {
             let mut budget = 1000;
-            let found = distance(
-                one.as_bytes(),
-                other.as_bytes(),
-                &mut Vec::new(),
-                &mut budget,
-            );
+            let found = distance(one.as_bytes(), other.as_bytes(), &mut Vec::new(), &mut budget);
             assert_eq!(found, expected, "{one} {other}");
         }
     }
@@ -125,9 +102,6 @@ mod tests {
     #[test]
     fn long_names_exhaust_the_budget_and_not_the_patience() {
         let (wanted, other) = ("a".repeat(1_000_000), "b".repeat(1_000_000));
-        assert_eq!(
-            nearest(&wanted, std::iter::repeat_n(other.as_str(), 1_000_000)),
-            None
-        );
+        assert_eq!(nearest(&wanted, std::iter::repeat_n(other.as_str(), 1_000_000)), None);
     }
 }

@@ -20,10 +20,7 @@ pub struct OpenOptions {
 impl OpenOptions {
     /// The defaults: [`DEFAULT_HEADER_CAP`], and as many reading threads as seem useful.
     pub fn new() -> OpenOptions {
-        OpenOptions {
-            header_cap: DEFAULT_HEADER_CAP,
-            read_threads: None,
-        }
+        OpenOptions { header_cap: DEFAULT_HEADER_CAP, read_threads: None }
     }
 
     /// Accepts headers of up to `bytes` bytes. A hostile header may cost about ten times its

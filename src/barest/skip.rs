@@ -18,7 +18,6 @@ pub fn skip(tool: &str, reason: &str) {
             .append(true)
             .open(list)
             .expect("the list of skipped tests can be written");
-        list.write_all(line.as_bytes())
-            .expect("the list of skipped tests can be written");
+        list.write_all(line.as_bytes()).expect("the list of skipped tests can be written");
     }
 }

@@ -186,10 +186,7 @@ impl<'a> TensorView<'a> {
     }
 
     fn wrong_dtype(&self, expected: Cow<'static, str>) -> Error {
-        self.error(ErrorKind::WrongDtype {
-            expected,
-            found: self.dtype(),
-        })
+        self.error(ErrorKind::WrongDtype { expected, found: self.dtype() })
     }
 
     fn error(&self, kind: ErrorKind) -> Error {
@@ -233,11 +230,7 @@ pub struct Tensor {
 impl Tensor {
     /// Everything that can be asked of it.
     pub fn view(&self) -> TensorView<'_> {
-        TensorView {
-            shard: &self.shard,
-            shard_number: self.shard_number,
-            number: self.number,
-        }
+        TensorView { shard: &self.shard, shard_number: self.shard_number, number: self.number }
     }
 }
 
@@ -303,19 +296,12 @@ impl<'a, E: Element> Elements<'a, E> {
         };
         let found = index as u64;
         if found >= rows {
-            return Err(self.tensor.error(ErrorKind::OutOfRange {
-                expected: rows,
-                found,
-            }));
+            return Err(self.tensor.error(ErrorKind::OutOfRange { expected: rows, found }));
         }
         // Without elements rows may be more than a `usize`, and every row is empty.
         let len = (self.bytes.len() as u64 / rows) as usize;
         let start = index.saturating_mul(len);
-        Ok(Elements {
-            shape,
-            bytes: &self.bytes[start..start + len],
-            ..*self
-        })
+        Ok(Elements { shape, bytes: &self.bytes[start..start + len], ..*self })
     }
 
     /// Writes all elements into `values`, which must have exactly as many places; if not,
@@ -323,9 +309,7 @@ impl<'a, E: Element> Elements<'a, E> {
     pub fn read_into(&self, values: &mut [E::Value]) -> Result<()> {
         let (expected, found) = (self.len(), values.len());
         if found != expected {
-            return Err(self
-                .tensor
-                .error(ErrorKind::WrongLength { expected, found }));
+            return Err(self.tensor.error(ErrorKind::WrongLength { expected, found }));
         }
         for (value, raw) in values.iter_mut().zip(self.raw()) {
             *value = E::read(raw);
@@ -338,10 +322,8 @@ impl<'a, E: Element> Elements<'a, E> {
         let mut values = Vec::new();
         values.try_reserve_exact(self.len()).map_err(|_| {
             let refused = io::ErrorKind::OutOfMemory.into();
-            self.tensor.error(ErrorKind::Io {
-                action: "reserve memory for the values",
-                source: refused,
-            })
+            self.tensor
+                .error(ErrorKind::Io { action: "reserve memory for the values", source: refused })
         })?;
         values.extend(self.iter());
         Ok(values)

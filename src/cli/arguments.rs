@@ -19,11 +19,7 @@ impl Arguments {
             Some(dashes) => all.split_off(dashes).split_off(1),
             None => Vec::new(),
         };
-        Arguments {
-            verb,
-            before_dashes: all,
-            behind_dashes,
-        }
+        Arguments { verb, before_dashes: all, behind_dashes }
     }
 
     /// Takes a flag; true if it was there.
@@ -37,29 +33,17 @@ impl Arguments {
     pub fn option(&mut self, name: &str) -> Result<Option<String>, End> {
         let is_it = |argument: &OsString| {
             let text = argument.to_string_lossy();
-            text == name
-                || text
-                    .strip_prefix(name)
-                    .is_some_and(|rest| rest.starts_with('='))
+            text == name || text.strip_prefix(name).is_some_and(|rest| rest.starts_with('='))
         };
         let Some(place) = self.before_dashes.iter().position(is_it) else {
             return Ok(None);
         };
-        let argument = self
-            .before_dashes
-            .remove(place)
-            .to_string_lossy()
-            .into_owned();
+        let argument = self.before_dashes.remove(place).to_string_lossy().into_owned();
         if let Some((_, value)) = argument.split_once('=') {
             return Ok(Some(value.to_owned()));
         }
         match self.before_dashes.get(place) {
-            Some(_) => Ok(Some(
-                self.before_dashes
-                    .remove(place)
-                    .to_string_lossy()
-                    .into_owned(),
-            )),
+            Some(_) => Ok(Some(self.before_dashes.remove(place).to_string_lossy().into_owned())),
             None => Err(self.usage(format!("{name} needs a value"))),
         }
     }
@@ -73,11 +57,7 @@ impl Arguments {
             let unknown = show(unknown);
             return Err(self.usage(format!("there is no option `{unknown}`")));
         }
-        Ok(self
-            .before_dashes
-            .into_iter()
-            .chain(self.behind_dashes)
-            .collect())
+        Ok(self.before_dashes.into_iter().chain(self.behind_dashes).collect())
     }
 
     /// The error that the arguments were not understood.

@@ -54,10 +54,7 @@ pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
     }
     match (bad, paths.len()) {
         (0, _) => Ok(()),
-        (_, 1) => Err(End::Bad(format!(
-            "{} is bad",
-            Shown(&paths[0].to_string_lossy())
-        ))),
+        (_, 1) => Err(End::Bad(format!("{} is bad", Shown(&paths[0].to_string_lossy())))),
         (bad, all) => Err(End::Bad(format!("{bad} of {all} files are bad"))),
     }
 }

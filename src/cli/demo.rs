@@ -21,10 +21,7 @@ pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
     let positional = arguments.positional()?;
     let [directory] = &positional[..] else {
         let found = positional.len();
-        return Err(usage(
-            "demo",
-            format!("expected one directory, found {found}"),
-        ));
+        return Err(usage("demo", format!("expected one directory, found {found}")));
     };
     let directory = Path::new(directory);
     fs::create_dir_all(directory).map_err(|error| bad(directory, "make", error))?;
@@ -51,10 +48,7 @@ pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
 }
 
 fn bad(path: &Path, action: &str, error: io::Error) -> End {
-    End::Bad(format!(
-        "cannot {action} {}: {error}",
-        Shown(&path.to_string_lossy())
-    ))
+    End::Bad(format!("cannot {action} {}: {error}", Shown(&path.to_string_lossy())))
 }
 
 /// Writes a file that is not there, or finds that it is there as it should be. What cannot be
@@ -68,9 +62,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
                 && fs::read(path)? == bytes;
             return match is_same {
                 true => Ok(()),
-                false => Err(io::Error::other(
-                    "another file has this name; it is not overwritten",
-                )),
+                false => Err(io::Error::other("another file has this name; it is not overwritten")),
             };
         }
         Err(error) => return Err(error),

@@ -59,15 +59,9 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
 }
 
 fn number(argument: &OsStr, what: &str) -> Result<usize, End> {
-    argument
-        .to_str()
-        .and_then(|text| text.parse().ok())
-        .ok_or_else(|| {
-            usage(
-                "dump",
-                format!("{what} must be a number, found `{}`", show(argument)),
-            )
-        })
+    argument.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
+        usage("dump", format!("{what} must be a number, found `{}`", show(argument)))
+    })
 }
 
 /// Units (elements, or bytes below 8 bits) from `first` on.
@@ -85,9 +79,7 @@ fn span(tensor: &TensorView<'_>, row: Option<usize>) -> Result<Span, End> {
     };
     let name = Shown(tensor.name());
     let Some(&rows) = tensor.shape().first() else {
-        return Err(End::Bad(format!(
-            "tensor `{name}` is a scalar and has no rows"
-        )));
+        return Err(End::Bad(format!("tensor `{name}` is a scalar and has no rows")));
     };
     if row as u64 >= rows {
         let line =
@@ -99,10 +91,7 @@ fn span(tensor: &TensorView<'_>, row: Option<usize>) -> Result<Span, End> {
         return Err(End::Bad(line));
     }
     let units = (all as u64 / rows) as usize;
-    Ok(Span {
-        first: row.saturating_mul(units),
-        all: units,
-    })
+    Ok(Span { first: row.saturating_mul(units), all: units })
 }
 
 fn write_json(
@@ -119,21 +108,11 @@ fn write_json(
         ls::shape(tensor.shape())
     )?;
     for (number, shown) in values::show(tensor, first, last).enumerate() {
-        write!(
-            output,
-            "{}{}",
-            if number > 0 { ", " } else { "" },
-            shown.json
-        )?;
+        write!(output, "{}{}", if number > 0 { ", " } else { "" }, shown.json)?;
     }
     write!(output, "],\n\"raw\": [")?;
     for (number, shown) in values::show(tensor, first, last).enumerate() {
-        write!(
-            output,
-            "{}\"{}\"",
-            if number > 0 { ", " } else { "" },
-            shown.raw
-        )?;
+        write!(output, "{}\"{}\"", if number > 0 { ", " } else { "" }, shown.raw)?;
     }
     writeln!(output, "]}}")?;
     Ok(())
@@ -169,11 +148,7 @@ fn write_table(
         let end = last.min(start + AT_ONCE);
         let mut table = Table::new(&["INDEX", ">OFFSET", ">RAW", ">VALUE"]);
         for (number, value) in (start..end).zip(values::show(tensor, start, end)) {
-            let index = if is_whole {
-                index(number, tensor.shape())
-            } else {
-                number.to_string()
-            };
+            let index = if is_whole { index(number, tensor.shape()) } else { number.to_string() };
             let offset = range.start + (number * unit) as u64;
             table.row(vec![index, offset.to_string(), value.raw, value.text]);
         }
@@ -189,11 +164,7 @@ fn write_table(
         writeln!(output, "no {what}")?;
     }
     if !values::has_values(tensor.dtype()) {
-        writeln!(
-            output,
-            "values of {} are not decoded by this version",
-            tensor.dtype()
-        )?;
+        writeln!(output, "values of {} are not decoded by this version", tensor.dtype())?;
     }
     Ok(())
 }

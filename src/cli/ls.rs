@@ -60,11 +60,7 @@ fn write_table(header: &Header, tensors: &[TensorInfo<'_>], output: &mut Output)
             let range = tensor.file_range();
             let alignment = alignment(range.start);
             let wants = tensor.dtype().natural_alignment();
-            let mark = if alignment < wants && tensor.byte_len() > 0 {
-                "!"
-            } else {
-                ""
-            };
+            let mark = if alignment < wants && tensor.byte_len() > 0 { "!" } else { "" };
             table.row(vec![
                 name_cell(tensor.name()),
                 tensor.dtype().to_string(),
@@ -104,11 +100,7 @@ fn write_table(header: &Header, tensors: &[TensorInfo<'_>], output: &mut Output)
         None => writeln!(output, "no __metadata__")?,
         Some(metadata) => {
             let pairs = metadata.len();
-            writeln!(
-                output,
-                "__metadata__, {pairs} pair{}",
-                if pairs == 1 { "" } else { "s" }
-            )?;
+            writeln!(output, "__metadata__, {pairs} pair{}", if pairs == 1 { "" } else { "s" })?;
             for (key, value) in metadata.iter() {
                 let line = format!("  {} = {}", Shown(key), Shown(&value));
                 writeln!(output, "{}", cut(&line, output.columns()))?;
@@ -121,11 +113,7 @@ fn write_table(header: &Header, tensors: &[TensorInfo<'_>], output: &mut Output)
 fn sum<'a>(tensors: impl Iterator<Item = &'a TensorInfo<'a>>) -> (u64, u64, u64) {
     tensors.fold((0, 0, 0), |(count, elements, bytes), tensor| {
         // Tensors tile the file, so their bytes fit a u64; of F4 there are two elements a byte.
-        (
-            count + 1,
-            elements.saturating_add(tensor.elements()),
-            bytes + tensor.byte_len(),
-        )
+        (count + 1, elements.saturating_add(tensor.elements()), bytes + tensor.byte_len())
     })
 }
 

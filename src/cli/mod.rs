@@ -34,26 +34,10 @@ struct Verb {
 }
 
 const VERBS: [Verb; 4] = [
-    Verb {
-        name: "ls",
-        help: ls::HELP,
-        run: ls::run,
-    },
-    Verb {
-        name: "check",
-        help: check::HELP,
-        run: check::run,
-    },
-    Verb {
-        name: "dump",
-        help: dump::HELP,
-        run: dump::run,
-    },
-    Verb {
-        name: "demo",
-        help: demo::HELP,
-        run: demo::run,
-    },
+    Verb { name: "ls", help: ls::HELP, run: ls::run },
+    Verb { name: "check", help: check::HELP, run: check::run },
+    Verb { name: "dump", help: dump::HELP, run: dump::run },
+    Verb { name: "demo", help: demo::HELP, run: demo::run },
 ];
 
 const HELP: &str = "\
@@ -123,20 +107,13 @@ fn dispatch(
         "-h" | "--help" | "help" => Ok(output.write_all(HELP.as_bytes())?),
         "-V" | "--version" => Ok(writeln!(output, "barest {}", env!("CARGO_PKG_VERSION"))?),
         _ => match VERBS.iter().find(|known| known.name == name) {
-            Some(verb)
-                if arguments
-                    .iter()
-                    .take_while(|a| *a != "--")
-                    .any(asks_for_help) =>
-            {
+            Some(verb) if arguments.iter().take_while(|a| *a != "--").any(asks_for_help) => {
                 Ok(output.write_all(verb.help.as_bytes())?)
             }
             Some(verb) => (verb.run)(Arguments::new(verb.name, arguments), output),
             None => {
                 let name = barest::escape::Brief(&name);
-                Err(End::Usage(format!(
-                    "there is no verb `{name}`; see barest --help"
-                )))
+                Err(End::Usage(format!("there is no verb `{name}`; see barest --help")))
             }
         },
     }
@@ -153,10 +130,7 @@ fn tell(end: End) -> ExitCode {
         End::Bad(line) => (format!("barest: {line}"), 1),
         End::Usage(line) => (format!("barest: {line}"), 2),
         End::Failed(error) => {
-            let caret = error
-                .caret()
-                .map(|caret| format!("\n{caret}"))
-                .unwrap_or_default();
+            let caret = error.caret().map(|caret| format!("\n{caret}")).unwrap_or_default();
             (format!("barest: {error}{caret}"), 1)
         }
     };

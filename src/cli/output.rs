@@ -15,10 +15,7 @@ impl Output {
     pub fn new() -> Output {
         let stdout = io::stdout();
         let columns = stdout.is_terminal().then(terminal_columns);
-        Output {
-            writer: BufWriter::with_capacity(64 << 10, stdout),
-            columns,
-        }
+        Output { writer: BufWriter::with_capacity(64 << 10, stdout), columns }
     }
 
     /// Characters of a line on the terminal; `None` if the output goes elsewhere.
@@ -40,8 +37,5 @@ impl Write for Output {
 /// What the terminal says; else what the environment says; else what terminals used to have.
 fn terminal_columns() -> usize {
     let from_environment = || std::env::var("COLUMNS").ok()?.parse().ok();
-    barest::terminal_columns()
-        .or_else(from_environment)
-        .unwrap_or(80)
-        .max(20)
+    barest::terminal_columns().or_else(from_environment).unwrap_or(80).max(20)
 }

@@ -48,11 +48,7 @@ pub fn files() -> Vec<SampleFile> {
             about: "what is left where Git LFS was not installed",
             bytes: pointer(model.len()),
         },
-        SampleFile {
-            name: MODEL_NAME,
-            about: "a Llama of 4 layers in BF16",
-            bytes: model,
-        },
+        SampleFile { name: MODEL_NAME, about: "a Llama of 4 layers in BF16", bytes: model },
     ]
 }
 
@@ -68,13 +64,7 @@ pub fn model() -> Vec<u8> {
         "{\"__metadata__\":{\"format\":\"pt\",\"about\":\"the sample model of barest\"}",
     );
     let mut end = 0;
-    for Weight {
-        name,
-        dtype,
-        shape,
-        data,
-    } in &weights
-    {
+    for Weight { name, dtype, shape, data } in &weights {
         let shape: Vec<String> = shape.iter().map(usize::to_string).collect();
         let shape = shape.join(",");
         let begin = end;
@@ -97,11 +87,7 @@ pub fn model() -> Vec<u8> {
 fn weights() -> Vec<Weight> {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let mut weights = vec![
-        matrix(
-            "model.embed_tokens.weight",
-            [VOCABULARY, HIDDEN],
-            &mut random,
-        ),
+        matrix("model.embed_tokens.weight", [VOCABULARY, HIDDEN], &mut random),
         norm("model.norm.weight", &mut random),
     ];
     for layer in 0..LAYERS {
@@ -121,16 +107,12 @@ fn weights() -> Vec<Weight> {
             ));
         }
         for part in ["input_layernorm", "post_attention_layernorm"] {
-            weights.push(norm(
-                &format!("model.layers.{layer}.{part}.weight"),
-                &mut random,
-            ));
+            weights.push(norm(&format!("model.layers.{layer}.{part}.weight"), &mut random));
         }
     }
     // The rotary frequencies, in F32 as they are usually kept.
-    let frequencies: Vec<u8> = (0..16)
-        .flat_map(|pair| 10_000f32.powf(-(pair as f32) / 16.0).to_le_bytes())
-        .collect();
+    let frequencies: Vec<u8> =
+        (0..16).flat_map(|pair| 10_000f32.powf(-(pair as f32) / 16.0).to_le_bytes()).collect();
     weights.push(Weight {
         name: "model.rotary_emb.inv_freq".to_owned(),
         dtype: "F32",
@@ -153,12 +135,7 @@ fn matrix(name: &str, shape: [usize; 2], random: &mut Random) -> Weight {
 
 /// Numbers from 1 to 2.
 fn norm(name: &str, random: &mut Random) -> Weight {
-    bf16(
-        name,
-        &[HIDDEN],
-        |random| 0x3f80 | (random.next() & 0x7f) as u16,
-        random,
-    )
+    bf16(name, &[HIDDEN], |random| 0x3f80 | (random.next() & 0x7f) as u16, random)
 }
 
 fn bf16(
@@ -172,9 +149,7 @@ fn bf16(
         name: name.to_owned(),
         dtype: "BF16",
         shape: shape.to_vec(),
-        data: (0..elements)
-            .flat_map(|_| bits(random).to_le_bytes())
-            .collect(),
+        data: (0..elements).flat_map(|_| bits(random).to_le_bytes()).collect(),
     }
 }
 
@@ -194,9 +169,7 @@ impl Random {
 fn with_overlap(model: &[u8]) -> Vec<u8> {
     let mut broken = model.to_vec();
     let find = |what: &[u8], from: usize| {
-        let place = model[from..]
-            .windows(what.len())
-            .position(|window| window == what);
+        let place = model[from..].windows(what.len()).position(|window| window == what);
         place.map_or(0, |place| from + place + what.len())
     };
     let entry = find(format!("\"{FAMOUS_TENSOR}\":").as_bytes(), 0);
@@ -204,9 +177,7 @@ fn with_overlap(model: &[u8]) -> Vec<u8> {
     let end = find(b"]", start) - 1;
     // Offsets of seven digits stay so, and the header its length.
     let text = String::from_utf8_lossy(&model[start..end]).into_owned();
-    let shifted = text
-        .split(',')
-        .filter_map(|offset| offset.parse::<u64>().ok());
+    let shifted = text.split(',').filter_map(|offset| offset.parse::<u64>().ok());
     let shifted: Vec<String> = shifted.map(|offset| (offset - 1024).to_string()).collect();
     broken.splice(start..end, shifted.join(",").bytes());
     broken

@@ -27,10 +27,7 @@ impl Table {
     /// Columns by their titles; one that begins with `>` is aligned to the right.
     pub fn new(titles: &[&str]) -> Table {
         Table {
-            titles: titles
-                .iter()
-                .map(|title| title.trim_start_matches('>').to_owned())
-                .collect(),
+            titles: titles.iter().map(|title| title.trim_start_matches('>').to_owned()).collect(),
             right_aligned: titles.iter().map(|title| title.starts_with('>')).collect(),
             giving_way: Vec::new(),
             rows: Vec::new(),
@@ -99,11 +96,7 @@ impl Table {
             return widths;
         };
         let left_for_names = |widths: &[Option<usize>]| {
-            let others: usize = widths[1..]
-                .iter()
-                .flatten()
-                .map(|width| width + GAP.len())
-                .sum();
+            let others: usize = widths[1..].iter().flatten().map(|width| width + GAP.len()).sum();
             columns.saturating_sub(others)
         };
         for &column in &self.giving_way {
@@ -169,12 +162,7 @@ mod tests {
     #[test]
     fn on_a_narrow_terminal_columns_give_way_and_then_names_are_cut() {
         let mut table = Table::new(&["NAME", "SHAPE", ">FROM", ">TO"]).giving_way(&["TO", "FROM"]);
-        table.row(vec![
-            "n".repeat(40),
-            "[1,2]".into(),
-            "1000".into(),
-            "2000".into(),
-        ]);
+        table.row(vec!["n".repeat(40), "[1,2]".into(), "1000".into(), "2000".into()]);
         let widths = |columns| table.widths(columns);
         assert_eq!(widths(None), [Some(40), Some(5), Some(4), Some(4)]);
         assert_eq!(widths(Some(59)), [Some(40), Some(5), Some(4), Some(4)]);

@@ -44,44 +44,21 @@ pub fn run(output: &mut Output) -> Result<(), End> {
         End::Bad(format!("cannot write {}: {error}", Shown(&shown)))
     })?;
     let page = Mapping::page_size();
-    writeln!(
-        output,
-        "barest: from a file on disk to a number, and nothing in between\n"
-    )?;
+    writeln!(output, "barest: from a file on disk to a number, and nothing in between\n")?;
 
     // 1. A path.
-    step(
-        output,
-        "a path",
-        &Shown(&path.to_string_lossy()).to_string(),
-    )?;
-    note(
-        output,
-        &format!(
-            "{} bytes, written just now: a small Llama in BF16",
-            bytes.len()
-        ),
-    )?;
+    step(output, "a path", &Shown(&path.to_string_lossy()).to_string())?;
+    note(output, &format!("{} bytes, written just now: a small Llama in BF16", bytes.len()))?;
     drop(bytes);
 
     // 2. A model: header read and proved, file mapped.
     let before = Instant::now();
     let model = super::open(&path)?;
     let opened = before.elapsed();
-    let shard = model
-        .shards()
-        .next()
-        .ok_or_else(|| End::Bad("no shard".to_owned()))?;
+    let shard = model.shards().next().ok_or_else(|| End::Bad("no shard".to_owned()))?;
     let header = shard.header();
-    step(
-        output,
-        "a header",
-        &format!("8 bytes say that {} follow", header.header_len()),
-    )?;
-    note(
-        output,
-        "those were read into a private copy, parsed without a tree, and proved:",
-    )?;
+    step(output, "a header", &format!("8 bytes say that {} follow", header.header_len()))?;
+    note(output, "those were read into a private copy, parsed without a tree, and proved:")?;
     note(
         output,
         &format!(
@@ -92,11 +69,7 @@ pub fn run(output: &mut Output) -> Result<(), End> {
         ),
     )?;
     let mapping = shard.mapping();
-    step(
-        output,
-        "a mapping",
-        &format!("{} bytes at {:p}", mapping.len(), mapping.as_ptr()),
-    )?;
+    step(output, "a mapping", &format!("{} bytes at {:p}", mapping.len(), mapping.as_ptr()))?;
     note(
         output,
         &format!(
@@ -105,10 +78,7 @@ pub fn run(output: &mut Output) -> Result<(), End> {
             mapping.len().div_ceil(page)
         ),
     )?;
-    note(
-        output,
-        &format!("header and mapping together took {}", in_words(opened)),
-    )?;
+    note(output, &format!("header and mapping together took {}", in_words(opened)))?;
 
     // 3. A name.
     let (looked_up, tensor) = fastest(|| model.tensor(sample::FAMOUS_TENSOR));
@@ -131,11 +101,7 @@ pub fn run(output: &mut Output) -> Result<(), End> {
     let weights = tensor.bf16()?;
     let row = weights.row(ROW)?;
     let offset = range.start as usize + ROW * row.len() * 2;
-    step(
-        output,
-        "a touch",
-        &format!("row {ROW}, at file byte {offset}"),
-    )?;
+    step(output, "a touch", &format!("row {ROW}, at file byte {offset}"))?;
     let address = mapping.as_ptr() as usize + offset;
     note(
         output,
@@ -149,31 +115,21 @@ pub fn run(output: &mut Output) -> Result<(), End> {
     let second = touch(|| row.get(0));
     for (which, touched) in [("first", &first), ("second", &second)] {
         let faults = match touched.faults {
-            Some(faults) => format!(
-                "{} minor and {} major page faults",
-                faults.minor, faults.major
-            ),
+            Some(faults) => {
+                format!("{} minor and {} major page faults", faults.minor, faults.major)
+            }
             None => "page faults are not counted here".to_owned(),
         };
-        note(
-            output,
-            &format!("the {which} touch: {faults}, {}", in_words(touched.time)),
-        )?;
+        note(output, &format!("the {which} touch: {faults}, {}", in_words(touched.time)))?;
     }
 
     // 5. A number.
     let element = ROW * row.len();
-    let raw: String = values::show(&tensor, element, element + 1)
-        .map(|shown| shown.raw)
-        .collect();
+    let raw: String = values::show(&tensor, element, element + 1).map(|shown| shown.raw).collect();
     let bits = tensor.chunks::<2>()?[element];
     let bits = u16::from_le_bytes(bits);
     let number = row.get(0).unwrap_or_default();
-    step(
-        output,
-        "a number",
-        &format!("bytes {raw}, so BF16 {bits:#06x}"),
-    )?;
+    step(output, "a number", &format!("bytes {raw}, so BF16 {bits:#06x}"))?;
     note(
         output,
         &format!(
@@ -207,15 +163,9 @@ pub fn run(output: &mut Output) -> Result<(), End> {
             output,
             &format!("lines of /proc/self/maps that name the file: {mapped} before, {left} after"),
         )?,
-        _ => note(
-            output,
-            "the mapping is gone (this system has no /proc/self/maps to show it)",
-        )?,
+        _ => note(output, "the mapping is gone (this system has no /proc/self/maps to show it)")?,
     }
-    writeln!(
-        output,
-        "\nNext: barest demo DIR, barest ls PATH, barest --help"
-    )?;
+    writeln!(output, "\nNext: barest demo DIR, barest ls PATH, barest --help")?;
     Ok(())
 }
 

@@ -26,19 +26,13 @@ pub fn has_values(dtype: Dtype) -> bool {
 /// The units of a tensor from one to another, not included.
 pub fn show(tensor: &TensorView<'_>, from: usize, to: usize) -> impl Iterator<Item = Shown> {
     let (dtype, unit) = (tensor.dtype(), unit_bytes(tensor.dtype()));
-    tensor.bytes()[from * unit..to * unit]
-        .chunks_exact(unit)
-        .map(move |bytes| {
-            let raw = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            match read(dtype, bytes) {
-                Some((text, json)) => Shown { raw, text, json },
-                None => Shown {
-                    raw,
-                    text: "-".to_owned(),
-                    json: "null".to_owned(),
-                },
-            }
-        })
+    tensor.bytes()[from * unit..to * unit].chunks_exact(unit).map(move |bytes| {
+        let raw = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        match read(dtype, bytes) {
+            Some((text, json)) => Shown { raw, text, json },
+            None => Shown { raw, text: "-".to_owned(), json: "null".to_owned() },
+        }
+    })
 }
 
 fn read(dtype: Dtype, bytes: &[u8]) -> Option<(String, String)> {
@@ -105,43 +99,19 @@ mod tests {
     fn floats_are_exact_in_json_and_what_is_no_number_is_a_string() {
         for (dtype, bytes, text, json) in [
             (Dtype::Bf16, &[0x80, 0x3f][..], "1.0", "1.0"),
-            (
-                Dtype::Bf16,
-                &[0x01, 0x00],
-                "9.1835e-41",
-                "9.183549615799121e-41",
-            ),
+            (Dtype::Bf16, &[0x01, 0x00], "9.1835e-41", "9.183549615799121e-41"),
             (Dtype::Bf16, &[0x00, 0x80], "-0.0", "-0.0"),
             (Dtype::Bf16, &[0xc0, 0x7f], "NaN", "\"NaN\""),
-            (
-                Dtype::F32,
-                &[0xcd, 0xcc, 0xcc, 0x3d],
-                "0.1",
-                "0.10000000149011612",
-            ),
+            (Dtype::F32, &[0xcd, 0xcc, 0xcc, 0x3d], "0.1", "0.10000000149011612"),
             (Dtype::F32, &[0, 0, 0x80, 0xff], "-inf", "\"-Infinity\""),
-            (
-                Dtype::C64,
-                &[0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0],
-                "1.0 -2.0i",
-                "[1.0,-2.0]",
-            ),
+            (Dtype::C64, &[0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0], "1.0 -2.0i", "[1.0,-2.0]"),
             (Dtype::Bool, &[1], "true", "true"),
             (Dtype::Bool, &[2], "no boolean (2)", "\"no boolean (2)\""),
             (Dtype::I16, &[0xfe, 0xff], "-2", "-2"),
-            (
-                Dtype::U64,
-                &[255; 8],
-                "18446744073709551615",
-                "18446744073709551615",
-            ),
+            (Dtype::U64, &[255; 8], "18446744073709551615", "18446744073709551615"),
         ] {
             let (found_text, found_json) = read(dtype, bytes).unwrap();
-            assert_eq!(
-                (found_text.as_str(), found_json.as_str()),
-                (text, json),
-                "{dtype}"
-            );
+            assert_eq!((found_text.as_str(), found_json.as_str()), (text, json), "{dtype}");
         }
         assert!(!has_values(Dtype::F8E4M3) && has_values(Dtype::Bf16));
     }

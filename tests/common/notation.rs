@@ -37,11 +37,7 @@ pub struct Tensor {
 impl Display for Case {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
-        if self.note.is_empty() {
-            Ok(())
-        } else {
-            write!(f, " ({})", self.note)
-        }
+        if self.note.is_empty() { Ok(()) } else { write!(f, " ({})", self.note) }
     }
 }
 
@@ -54,9 +50,7 @@ pub fn cases(table: &str) -> Result<Vec<Case>, String> {
             continue;
         }
         if let Some(fact) = line.strip_prefix("  ") {
-            let case = cases
-                .last_mut()
-                .ok_or("a fact before the first case".to_owned());
+            let case = cases.last_mut().ok_or("a fact before the first case".to_owned());
             case.and_then(|case| case.learn(fact)).map_err(at_line)?;
             continue;
         }
@@ -79,9 +73,7 @@ impl Case {
             "accept" => true,
             "reject" => false,
             other => {
-                return Err(format!(
-                    "the verdict `{other}` is neither accept nor reject"
-                ));
+                return Err(format!("the verdict `{other}` is neither accept nor reject"));
             }
         };
         let Decoded { bytes, mark } = decode(bytes)?;
@@ -119,16 +111,11 @@ impl Case {
             faults.push(format!("its offset {offset:?} lies outside the file"));
         }
         if self.mark.is_some() && offset != self.mark {
-            faults.push(format!(
-                "its offset should be {:?}, is {offset:?}",
-                self.mark
-            ));
+            faults.push(format!("its offset should be {:?}, is {offset:?}", self.mark));
         }
         if !self.blames.is_empty() && !self.blames.iter().any(|name| Some(&name[..]) == tensor) {
-            faults.push(format!(
-                "it should be about one of {:?}, is about {tensor:?}",
-                self.blames
-            ));
+            faults
+                .push(format!("it should be about one of {:?}, is about {tensor:?}", self.blames));
         }
         let blamed = self.blames.iter().map(|name| format!("`{name}`"));
         for fragment in blamed.chain(self.says.iter().cloned()) {
@@ -136,9 +123,7 @@ impl Case {
                 faults.push(format!("it should say {fragment:?}"));
             }
         }
-        faults
-            .iter_mut()
-            .for_each(|fault| *fault += &format!(": {text:?}"));
+        faults.iter_mut().for_each(|fault| *fault += &format!(": {text:?}"));
         faults
     }
 
@@ -159,12 +144,9 @@ impl Case {
                 }
             }
             (count, true) if rest.starts_with("tensors ") => {
-                let rounds = count
-                    .parse::<u64>()
-                    .map_err(|_| format!("{count:?} is no count"))?;
+                let rounds = count.parse::<u64>().map_err(|_| format!("{count:?} is no count"))?;
                 for round in 0..rounds {
-                    self.tensors
-                        .push(self.tensor(&rest["tensors ".len()..], Some(round))?);
+                    self.tensors.push(self.tensor(&rest["tensors ".len()..], Some(round))?);
                 }
             }
             _ => return Err(format!("`{keyword}` is no fact about such a case")),
@@ -185,18 +167,14 @@ impl Case {
             return Err(malformed());
         };
         let shape = text(shape, round)?;
-        let shape = shape
-            .strip_prefix('[')
-            .and_then(|shape| shape.strip_suffix(']'));
+        let shape = shape.strip_prefix('[').and_then(|shape| shape.strip_suffix(']'));
         let range = text(range, round)?;
         let (begin, end) = range.split_once("..").ok_or_else(malformed)?;
         let size = |digits: &str| digits.parse::<u64>().map_err(|_| malformed());
         let (begin, end) = (size(begin)?, size(end)?);
 
         let data = &self.file[self.header_end().ok_or("the file has no whole header")?..];
-        let bytes = data
-            .get(begin as usize..end as usize)
-            .ok_or("the file has no such bytes")?;
+        let bytes = data.get(begin as usize..end as usize).ok_or("the file has no such bytes")?;
         if stated.is_some_and(|stated| stated != bytes) {
             return Err(format!("the file has {bytes:?} there"));
         }
@@ -255,22 +233,14 @@ fn text(notation: &str, round: Option<u64>) -> Result<String, String> {
 }
 
 fn decode_in_round(notation: &str, round: Option<u64>) -> Result<Decoded, String> {
-    let mut decoder = Decoder {
-        rest: notation,
-        bytes: Vec::new(),
-        mark: None,
-        header: None,
-        depth: 0,
-    };
+    let mut decoder =
+        Decoder { rest: notation, bytes: Vec::new(), mark: None, header: None, depth: 0 };
     let end = decoder.run(round).and_then(|()| match decoder.header {
         Some(_) => Err("`\\N` lacks its `\\|`".to_owned()),
         None => Ok(()),
     });
     match end {
-        Ok(()) => Ok(Decoded {
-            bytes: decoder.bytes,
-            mark: decoder.mark,
-        }),
+        Ok(()) => Ok(Decoded { bytes: decoder.bytes, mark: decoder.mark }),
         Err(why) => {
             let column = notation.len() - decoder.rest.len();
             Err(format!("{why} (column {column} of {notation:?})"))
@@ -301,11 +271,7 @@ impl<'a> Decoder<'a> {
                 _ => return Err(format!("{character:?} must be written as an escape")),
             }
         }
-        if self.depth > 0 {
-            Err("`\\*` lacks its `\\)`".to_owned())
-        } else {
-            Ok(())
-        }
+        if self.depth > 0 { Err("`\\*` lacks its `\\)`".to_owned()) } else { Ok(()) }
     }
 
     fn escape(&mut self, escape: Option<char>, round: Option<u64>) -> Result<(), String> {
@@ -319,17 +285,13 @@ impl<'a> Decoder<'a> {
                 let digit = |digit: Option<char>| digit.and_then(|digit| digit.to_digit(16));
                 let (high, low) = (digit(self.next()), digit(self.next()));
                 let byte = high.zip(low).map(|(high, low)| high * 16 + low);
-                self.bytes
-                    .push(byte.ok_or("`\\x` wants two hex digits")? as u8);
+                self.bytes.push(byte.ok_or("`\\x` wants two hex digits")? as u8);
             }
             Some('u') => {
                 let digits = self.between('{', '}')?;
-                let code = u32::from_str_radix(digits, 16)
-                    .ok()
-                    .and_then(char::from_u32);
+                let code = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
                 let character = code.ok_or("`\\u` wants the hex digits of a character")?;
-                self.bytes
-                    .extend(character.encode_utf8(&mut [0; 4]).bytes());
+                self.bytes.extend(character.encode_utf8(&mut [0; 4]).bytes());
             }
             Some('N') => {
                 if self.header.replace(self.bytes.len()).is_some() {
@@ -394,10 +356,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn between(&mut self, open: char, close: char) -> Result<&'a str, String> {
-        let inner = self
-            .rest
-            .strip_prefix(open)
-            .and_then(|rest| rest.split_once(close));
+        let inner = self.rest.strip_prefix(open).and_then(|rest| rest.split_once(close));
         let (inner, rest) = inner.ok_or_else(|| format!("expected {open}…{close}"))?;
         self.rest = rest;
         Ok(inner)
@@ -411,9 +370,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn count(&mut self) -> Result<u64, String> {
-        self.digits()
-            .parse()
-            .map_err(|_| "expected a count".to_owned())
+        self.digits().parse().map_err(|_| "expected a count".to_owned())
     }
 }
 
@@ -432,7 +389,5 @@ fn number(expression: &str, round: Option<u64>) -> Result<u64, String> {
         None => return Err(malformed()),
     };
     let product = factor.checked_mul(round);
-    product
-        .and_then(|product| product.checked_add(offset))
-        .ok_or_else(malformed)
+    product.and_then(|product| product.checked_add(offset)).ok_or_else(malformed)
 }

@@ -53,10 +53,7 @@ mod tests {
         assert_eq!(i8::read(&[0x81]), -127);
         assert_eq!(i16::read(&[0x01, 0x82]), 0x8201_u16 as i16);
         assert_eq!(u32::read(&[1, 2, 3, 4]), 0x0403_0201);
-        assert_eq!(
-            u64::read(&[1, 2, 3, 4, 5, 6, 7, 0x88]),
-            0x8807_0605_0403_0201
-        );
+        assert_eq!(u64::read(&[1, 2, 3, 4, 5, 6, 7, 0x88]), 0x8807_0605_0403_0201);
         assert_eq!(i64::read(&[0xfe, 255, 255, 255, 255, 255, 255, 255]), -2);
         assert_eq!(f32::read(&[0, 0, 0x80, 0x3f]), 1.0);
         assert_eq!(f64::read(&[0, 0, 0, 0, 0, 0, 0xf0, 0xbf]), -1.0);
@@ -72,12 +69,7 @@ mod tests {
     fn a_number_stands_only_for_elements_of_its_own_width() {
         fn check<T: Plain>() {
             for dtype in T::DTYPES {
-                assert_eq!(
-                    dtype.element_bytes(),
-                    Some(size_of::<T>()),
-                    "{} {dtype}",
-                    T::NAME
-                );
+                assert_eq!(dtype.element_bytes(), Some(size_of::<T>()), "{} {dtype}", T::NAME);
             }
         }
         check::<u8>();

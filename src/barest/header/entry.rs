@@ -12,6 +12,7 @@ use super::super::dtype::Dtype;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::json::{Cursor, Text};
 use super::room;
+use std::ops::Range;
 
 /// The fields of an entry; the dimensions went to the end of the arena.
 pub struct Entry {
@@ -21,10 +22,14 @@ pub struct Entry {
     pub end: u64,
     /// Whether there were fields besides the three.
     pub extra: bool,
+    /// Where the shape stands, from bracket to bracket.
+    pub shape_at: Range<usize>,
+    /// Where the offsets stand, likewise.
+    pub offsets_at: Range<usize>,
 }
 
 /// What one dimension takes at least: a digit and a comma.
-const SHORTEST_DIMENSION: usize = 2;
+pub const SHORTEST_DIMENSION: usize = 2;
 
 /// Objects around the value of a field: the header and the entry.
 const OUTSIDE: usize = 2;
@@ -59,6 +64,7 @@ pub fn read(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Result<
     let mut dtype = Dtype::U8;
     let mut rank = 0;
     let mut offsets = (0, 0);
+    let (mut shape_at, mut offsets_at) = (0..0, 0..0);
     let mut extra = false;
     // Where the key of each field stands; 0, where no key can stand, for not yet.
     let mut seen = [0; 3];
@@ -77,34 +83,30 @@ pub fn read(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Result<
                 let first = std::mem::replace(&mut seen[field as usize], key.start as usize);
                 if first != 0 {
                     let field = Field::NAMES[field as usize];
-                    let kind = ErrorKind::DuplicateField {
-                        field,
-                        first: Error::offset_of(first),
-                    };
+                    let kind = ErrorKind::DuplicateField { field, first: Error::offset_of(first) };
                     return Err(Error::at_header(kind, key.start as usize));
                 }
+                let at = cursor.position();
                 match field {
                     Field::Dtype => dtype = read_dtype(cursor, text)?,
-                    Field::Shape => rank = read_shape(cursor, text, dims)?,
-                    Field::DataOffsets => offsets = read_offsets(cursor)?,
+                    Field::Shape => {
+                        rank = read_shape(cursor, text, dims)?;
+                        shape_at = at..cursor.position();
+                    }
+                    Field::DataOffsets => {
+                        offsets = read_offsets(cursor)?;
+                        offsets_at = at..cursor.position();
+                    }
                 }
             }
         }
         more = cursor.another(b'}', "`,` or `}` in the entry")?;
     }
     if let Some(missing) = seen.iter().position(|&key| key == 0) {
-        let kind = ErrorKind::MissingField {
-            expected: Field::NAMES[missing],
-        };
+        let kind = ErrorKind::MissingField { expected: Field::NAMES[missing] };
         return Err(Error::at_header(kind, start));
     }
-    Ok(Entry {
-        dtype,
-        rank,
-        begin: offsets.0,
-        end: offsets.1,
-        extra,
-    })
+    Ok(Entry { dtype, rank, begin: offsets.0, end: offsets.1, extra, shape_at, offsets_at })
 }
 
 fn read_dtype(cursor: &mut Cursor<'_>, text: &str) -> Result<Dtype> {

@@ -51,10 +51,7 @@ impl<'a> Metadata<'a> {
 
     /// The value of a key. Looks at one key after the other.
     pub fn get(&self, key: &str) -> Option<Cow<'a, str>> {
-        let pair = self
-            .pairs
-            .iter()
-            .find(|pair| self.strings.get(pair.key) == key)?;
+        let pair = self.pairs.iter().find(|pair| self.strings.get(pair.key) == key)?;
         Some(pair.value.resolve(&self.strings.text))
     }
 }
@@ -104,10 +101,7 @@ pub fn read(
         }
         let value = cursor.string("a string")?;
         room(&mut pairs, text.len() - cursor.position(), SHORTEST_PAIR);
-        pairs.push(Pair {
-            key: resolved.keep(key, text),
-            value,
-        });
+        pairs.push(Pair { key: resolved.keep(key, text), value });
         more = cursor.another(b'}', "`,` or `}` in `__metadata__`")?;
     }
     Ok(Some(pairs))
@@ -121,10 +115,7 @@ impl Metadata<'_> {
             let place = |number: usize| self.strings.position(self.pairs[number].key);
             let key = self.name(second).to_owned();
             let first = Error::offset_of(place(first));
-            Error::at_header(
-                ErrorKind::DuplicateMetadataKey { key, first },
-                place(second),
-            )
+            Error::at_header(ErrorKind::DuplicateMetadataKey { key, first }, place(second))
         })
     }
 }

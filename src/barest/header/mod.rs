@@ -16,22 +16,24 @@
 mod entry;
 mod metadata;
 mod prefix;
+mod reader;
 mod remarks;
 mod strings;
+mod template;
 mod tiling;
 
 use super::dtype::Dtype;
 use super::error::{Error, ErrorKind, Result};
-use super::json::{Cursor, Text};
-use super::names::{NameTable, Named, hash};
+use super::names::{NameTable, Named};
 use super::options::DEFAULT_HEADER_CAP;
 pub use metadata::Metadata;
 use metadata::Pair;
 pub use prefix::{PREFIX, header_len, or_foreign};
+use reader::{Departures, Parts};
 pub use remarks::Remark;
 use std::fmt::{self, Debug, Formatter};
 use std::ops::Range;
-use strings::{Name, Resolved, Strings};
+use strings::{Name, Strings};
 
 /// The header of one file, proved. See the format's text:
 /// <https://github.com/huggingface/safetensors#format>.
@@ -63,20 +65,6 @@ impl Record {
         self.dims_start as usize..self.dims_start as usize + self.rank as usize
     }
 }
-
-/// What [`Header::remarks`] cannot see in the records.
-#[derive(Default)]
-struct Departures {
-    metadata_is_null: bool,
-    out_of_order: bool,
-    extra_fields: usize,
-}
-
-/// The key that names no tensor.
-const METADATA_KEY: &str = "__metadata__";
-
-/// What an entry takes at least: a name, three fields, two numbers.
-const SHORTEST_ENTRY: usize = 48;
 
 /// Makes room for one more item where the text left can hold `left / shortest` more at most. Where
 /// doubling would pass that, exactly so much is taken: what a hostile header costs in memory is
@@ -116,60 +104,30 @@ impl Header {
     pub(super) fn from_copy(copy: Vec<u8>, file_len: u64) -> Result<Header> {
         let text = String::from_utf8(copy).map_err(|error| {
             let (position, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
-            let refused = Error::at_header(
-                ErrorKind::NotUtf8 {
-                    found: bytes[position],
-                },
-                position,
-            );
+            let refused = Error::at_header(ErrorKind::NotUtf8 { found: bytes[position] }, position);
             describe(refused, bytes)
         })?;
         // 1. One walk over the text.
-        let parts = match Reader::new(&text).read() {
+        let parts = match reader::read(&text) {
             Ok(parts) => parts,
             Err(error) => return Err(describe(error, text.as_bytes())),
         };
-        let Parts {
-            mut records,
-            dims,
-            metadata,
-            resolved,
-            mut departures,
-        } = parts;
+        let Parts { mut records, dims, metadata, resolved, mut departures } = parts;
         let strings = Strings { text, resolved };
         // 2. No name twice. Before the proof: tensors with one name often overlap as well, and
         //    then the name is the better answer.
         departures.out_of_order = !tiling::sort(&mut records);
         let described = |error| describe(error, strings.text.as_bytes());
         if let Some(pairs) = &metadata {
-            Metadata {
-                strings: &strings,
-                pairs,
-            }
-            .check()
-            .map_err(described)?;
+            Metadata { strings: &strings, pairs }.check().map_err(described)?;
         }
-        let names = NameTable::build(&Records {
-            strings: &strings,
-            records: &records,
-        })
-        .map_err(|duplicate| described(duplicate_tensor(&strings, &records, duplicate.items)))?;
+        let names = NameTable::build(&Records { strings: &strings, records: &records }).map_err(
+            |duplicate| described(duplicate_tensor(&strings, &records, duplicate.items)),
+        )?;
         // 3. The proof.
-        let claim = tiling::Claim {
-            strings: &strings,
-            dims: &dims,
-            file_len,
-        };
+        let claim = tiling::Claim { strings: &strings, dims: &dims, file_len };
         let data_len = tiling::prove(&records, &claim).map_err(described)?;
-        Ok(Header {
-            strings,
-            records,
-            dims,
-            names,
-            metadata,
-            data_len,
-            departures,
-        })
+        Ok(Header { strings, records, dims, names, metadata, data_len, departures })
     }
 
     /// How many tensors there are.
@@ -194,30 +152,17 @@ impl Header {
 
     /// The place of a tensor in file order.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
-        self.names.find(
-            name,
-            &Records {
-                strings: &self.strings,
-                records: &self.records,
-            },
-        )
+        self.names.find(name, &Records { strings: &self.strings, records: &self.records })
     }
 
     pub(super) fn info(&self, number: usize) -> TensorInfo<'_> {
-        TensorInfo {
-            header: self,
-            record: &self.records[number],
-            number,
-        }
+        TensorInfo { header: self, record: &self.records[number], number }
     }
 
     /// `__metadata__`; `None` if it is absent or `null`.
     pub fn metadata(&self) -> Option<Metadata<'_>> {
         let pairs = self.metadata.as_deref()?;
-        Some(Metadata {
-            strings: &self.strings,
-            pairs,
-        })
+        Some(Metadata { strings: &self.strings, pairs })
     }
 
     /// Bytes of the header itself: N.
@@ -248,21 +193,13 @@ impl Header {
 
 impl Debug for Header {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Header({} tensors, {} bytes of data)",
-            self.len(),
-            self.data_len
-        )
+        write!(f, "Header({} tensors, {} bytes of data)", self.len(), self.data_len)
     }
 }
 
 /// Adds the excerpt; and where the very first byte is wrong, says what the file is instead.
 fn describe(error: Error, header: &[u8]) -> Error {
-    let first = header
-        .iter()
-        .position(|byte| !byte.is_ascii_whitespace())
-        .unwrap_or(0);
+    let first = header.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
     let begins_as_json = header.get(first) == Some(&b'{');
     if error.header_position() == Some(first) && !begins_as_json {
         // The mark, if there is one, begins with the 8 bytes that were taken for a length.
@@ -359,108 +296,6 @@ impl Debug for TensorInfo<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let shape = super::escape::Shape(self.shape());
         let name = super::escape::Brief(self.name());
-        write!(
-            f,
-            "`{name}` {} {shape} at {:?}",
-            self.dtype(),
-            self.file_range()
-        )
-    }
-}
-
-/// Walks over the header once.
-struct Reader<'a> {
-    text: &'a str,
-    cursor: Cursor<'a>,
-    parts: Parts,
-}
-
-/// What the walk brings home.
-#[derive(Default)]
-struct Parts {
-    records: Vec<Record>,
-    dims: Vec<u64>,
-    metadata: Option<Vec<Pair>>,
-    resolved: Resolved,
-    departures: Departures,
-}
-
-impl<'a> Reader<'a> {
-    fn new(text: &'a str) -> Reader<'a> {
-        Reader {
-            text,
-            cursor: Cursor::new(text),
-            parts: Parts::default(),
-        }
-    }
-
-    fn read(mut self) -> Result<Parts> {
-        // 1. White space and a brace: some writers pad in front.
-        let begin = match self.text.starts_with('\u{feff}') {
-            true => "`{` to begin the header, not a byte order mark",
-            false => "`{` to begin the header",
-        };
-        self.cursor.expect(b'{', begin)?;
-        self.cursor.skip_blanks();
-        // 2. Members: metadata at most once, and tensors.
-        let mut metadata_key = None;
-        let mut more = !self.cursor.take(b'}');
-        while more {
-            let key = self.cursor.string("`\"` to begin a name")?;
-            self.cursor.expect(b':', "`:` after the name")?;
-            self.cursor.skip_blanks();
-            let name = key.resolve(self.text);
-            if name == METADATA_KEY {
-                if let Some(first) = metadata_key.replace(key.start as usize) {
-                    let kind = ErrorKind::DuplicateMetadata {
-                        first: Error::offset_of(first),
-                    };
-                    return Err(Error::at_header(kind, key.start as usize));
-                }
-                let pairs = metadata::read(&mut self.cursor, self.text, &mut self.parts.resolved)?;
-                self.parts.departures.metadata_is_null = pairs.is_none();
-                self.parts.metadata = pairs;
-            } else {
-                self.tensor(key, &name)
-                    .map_err(|error| error.in_tensor(&name))?;
-            }
-            more = self.cursor.another(b'}', "`,` or `}` between entries")?;
-        }
-        // 3. Nothing but white space up to the end.
-        self.cursor.skip_blanks();
-        match self.cursor.peek() {
-            None => Ok(self.parts),
-            Some(_) => Err(self
-                .cursor
-                .unexpected("nothing but white space after the header")),
-        }
-    }
-
-    fn tensor(&mut self, key: Text, name: &str) -> Result<()> {
-        let Parts {
-            records,
-            dims,
-            resolved,
-            departures,
-            ..
-        } = &mut self.parts;
-        let dims_start = dims.len() as u32;
-        let entry = entry::read(&mut self.cursor, self.text, dims)?;
-        departures.extra_fields += usize::from(entry.extra);
-        room(
-            records,
-            self.text.len() - self.cursor.position(),
-            SHORTEST_ENTRY,
-        );
-        records.push(Record {
-            begin: entry.begin,
-            end: entry.end,
-            name: resolved.keep(key, self.text),
-            dims_start,
-            rank: entry.rank as u32,
-            hash: hash(name),
-            dtype: entry.dtype,
-        });
-        Ok(())
+        write!(f, "`{name}` {} {shape} at {:?}", self.dtype(), self.file_range())
     }
 }

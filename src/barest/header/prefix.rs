@@ -15,30 +15,18 @@ const SMALLEST: u64 = 10;
 
 /// The header's length in bytes, from the first bytes of a file of `file_len` bytes.
 pub fn header_len(first: &[u8], file_len: u64, cap: u32) -> Result<usize> {
-    let Some(&prefix) = first
-        .first_chunk::<PREFIX>()
-        .filter(|_| file_len >= PREFIX as u64)
-    else {
+    let Some(&prefix) = first.first_chunk::<PREFIX>().filter(|_| file_len >= PREFIX as u64) else {
         let found = file_len.min(first.len() as u64);
-        return Err(Error::new(ErrorKind::TooShort {
-            expected: SMALLEST,
-            found,
-        }));
+        return Err(Error::new(ErrorKind::TooShort { expected: SMALLEST, found }));
     };
     let len = u64::from_le_bytes(prefix);
     let follow = file_len - PREFIX as u64;
     let refused = if len == 0 {
         ErrorKind::NoHeader
     } else if len > u64::from(cap) {
-        ErrorKind::HeaderTooLong {
-            expected: u64::from(cap),
-            found: len,
-        }
+        ErrorKind::HeaderTooLong { expected: u64::from(cap), found: len }
     } else if len > follow {
-        ErrorKind::HeaderCut {
-            expected: len,
-            found: follow,
-        }
+        ErrorKind::HeaderCut { expected: len, found: follow }
     } else {
         // At most the cap, which has 32 bits.
         return Ok(len as usize);
@@ -91,10 +79,7 @@ mod tests {
     fn fewer_than_8_bytes_are_too_small() {
         for len in 0..8 {
             let error = header_len(&[b'x'; 7][..len], len as u64, 100).unwrap_err();
-            assert!(
-                error.to_string().contains(&format!("found {len}")),
-                "{error}"
-            );
+            assert!(error.to_string().contains(&format!("found {len}")), "{error}");
         }
     }
 

@@ -60,11 +60,7 @@ impl Display for Remark {
                 f.write_str("`__metadata__` is null: the format wants an object or nothing")
             }
             Remark::ExtraFields { entries } => {
-                let (y, has) = if *entries == 1 {
-                    ("y", "has")
-                } else {
-                    ("ies", "have")
-                };
+                let (y, has) = if *entries == 1 { ("y", "has") } else { ("ies", "have") };
                 write!(f, "{entries} entr{y} {has} fields that are ignored")
             }
             Remark::UnpaddedHeader { header_len } => {
@@ -100,15 +96,11 @@ pub fn find(header: &Header) -> Vec<Remark> {
         remarks.push(Remark::MetadataIsNull);
     }
     if header.departures.extra_fields > 0 {
-        remarks.push(Remark::ExtraFields {
-            entries: header.departures.extra_fields,
-        });
+        remarks.push(Remark::ExtraFields { entries: header.departures.extra_fields });
     }
     // 2. The layout.
     if header.header_len() % 8 != 0 {
-        remarks.push(Remark::UnpaddedHeader {
-            header_len: header.header_len(),
-        });
+        remarks.push(Remark::UnpaddedHeader { header_len: header.header_len() });
     }
     if header.departures.out_of_order {
         remarks.push(Remark::OutOfOrder);
@@ -121,10 +113,7 @@ pub fn find(header: &Header) -> Vec<Remark> {
         let (tensors, first) = (1 + misaligned.count(), first.name().to_owned());
         remarks.push(Remark::Misaligned { tensors, first });
     }
-    let empty = header
-        .tensors()
-        .filter(|tensor| tensor.byte_len() == 0)
-        .count();
+    let empty = header.tensors().filter(|tensor| tensor.byte_len() == 0).count();
     if empty > 0 {
         remarks.push(Remark::Empty { tensors: empty });
     }

@@ -5,6 +5,7 @@
 
 use super::super::json::Text;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// The private copy of the header, and the names that it does not hold as they are.
 #[derive(Debug)]
@@ -30,24 +31,23 @@ pub struct Name {
     resolved: bool,
 }
 
+impl Name {
+    /// A name that is what the header has there.
+    pub fn plain(at: Range<usize>) -> Name {
+        Name { start: at.start as u32, len: at.len() as u32, resolved: false }
+    }
+}
+
 impl Resolved {
     /// Makes a name of a string of the header.
     pub fn keep(&mut self, string: Text, header: &str) -> Name {
         match string.resolve(header) {
-            Cow::Borrowed(_) => Name {
-                start: string.start,
-                len: string.len,
-                resolved: false,
-            },
+            Cow::Borrowed(_) => Name { start: string.start, len: string.len, resolved: false },
             Cow::Owned(resolved) => {
                 let start = self.text.len() as u32;
                 self.text.push_str(&resolved);
                 self.origins.push((start, string.start));
-                Name {
-                    start,
-                    len: resolved.len() as u32,
-                    resolved: true,
-                }
+                Name { start, len: resolved.len() as u32, resolved: true }
             }
         }
     }
@@ -55,28 +55,18 @@ impl Resolved {
     fn origin(&self, start: u32) -> usize {
         // Where one place has several origins, all but the last are those of empty names.
         let after = self.origins.partition_point(|&(place, _)| place <= start);
-        after
-            .checked_sub(1)
-            .map_or(0, |last| self.origins[last].1 as usize)
+        after.checked_sub(1).map_or(0, |last| self.origins[last].1 as usize)
     }
 }
 
 impl Strings {
     pub fn get(&self, name: Name) -> &str {
-        let text = if name.resolved {
-            &self.resolved.text
-        } else {
-            &self.text
-        };
+        let text = if name.resolved { &self.resolved.text } else { &self.text };
         &text[name.start as usize..name.start as usize + name.len as usize]
     }
 
     /// Where the name stands in the header: its first byte behind the quote.
     pub fn position(&self, name: Name) -> usize {
-        if name.resolved {
-            self.resolved.origin(name.start)
-        } else {
-            name.start as usize
-        }
+        if name.resolved { self.resolved.origin(name.start) } else { name.start as usize }
     }
 }

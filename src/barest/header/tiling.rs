@@ -85,20 +85,13 @@ pub fn prove(records: &[Record], claim: &Claim<'_>) -> Result<u64> {
 /// saves a product from what follows it, not from what stands before.
 fn byte_len(record: &Record, shape: &[u64]) -> std::result::Result<u64, ErrorKind> {
     let dtype = record.dtype;
-    let elements = shape
-        .iter()
-        .try_fold(1u64, |product, &dim| product.checked_mul(dim));
+    let elements = shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim));
     let bits = elements.and_then(|elements| elements.checked_mul(dtype.bits()));
     match bits {
-        None => Err(ErrorKind::Overflow {
-            dtype,
-            shape: Shape(shape).to_string(),
-        }),
-        Some(bits) if bits % 8 != 0 => Err(ErrorKind::PartialByte {
-            dtype,
-            shape: Shape(shape).to_string(),
-            found: bits,
-        }),
+        None => Err(ErrorKind::Overflow { dtype, shape: Shape(shape).to_string() }),
+        Some(bits) if bits % 8 != 0 => {
+            Err(ErrorKind::PartialByte { dtype, shape: Shape(shape).to_string(), found: bits })
+        }
         Some(bits) => Ok(bits / 8),
     }
 }
@@ -126,12 +119,7 @@ impl<'a> Claim<'a> {
                 found,
                 empty: record.begin == record.end,
             },
-            _ => ErrorKind::Hole {
-                previous: previous.map(name),
-                expected,
-                found,
-                end: record.end,
-            },
+            _ => ErrorKind::Hole { previous: previous.map(name), expected, found, end: record.end },
         };
         self.error(kind, record)
     }

@@ -21,6 +21,11 @@ impl<'a> Cursor<'a> {
         Cursor { text, at: 0 }
     }
 
+    /// Moves to a position that another reader of the same text has reached.
+    pub fn move_to(&mut self, position: usize) {
+        self.at = position.min(self.text.len());
+    }
+
     /// Bytes from the start of the text.
     pub fn position(&self) -> usize {
         self.at
@@ -49,11 +54,7 @@ impl<'a> Cursor<'a> {
     /// in the error.
     pub fn expect(&mut self, byte: u8, what: &'static str) -> Result<()> {
         self.skip_blanks();
-        if self.take(byte) {
-            Ok(())
-        } else {
-            Err(self.unexpected(what))
-        }
+        if self.take(byte) { Ok(()) } else { Err(self.unexpected(what)) }
     }
 
     /// Moves over what separates members: true after a comma, false after the closing bracket.
@@ -63,22 +64,12 @@ impl<'a> Cursor<'a> {
             self.skip_blanks();
             return Ok(true);
         }
-        if self.take(close) {
-            Ok(false)
-        } else {
-            Err(self.unexpected(what))
-        }
+        if self.take(close) { Ok(false) } else { Err(self.unexpected(what)) }
     }
 
     /// The error that something else stands here than `expected`.
     pub fn unexpected(&self, expected: &'static str) -> Error {
-        Error::at_header(
-            ErrorKind::Syntax {
-                expected,
-                found: self.peek(),
-            },
-            self.at,
-        )
+        Error::at_header(ErrorKind::Syntax { expected, found: self.peek() }, self.at)
     }
 
     /// The error that the value here is of another type than `what` should have; or that there is
@@ -87,11 +78,7 @@ impl<'a> Cursor<'a> {
         let Some(found) = self.kind() else {
             return self.unexpected(expected);
         };
-        let kind = ErrorKind::WrongType {
-            what: what.into(),
-            expected,
-            found,
-        };
+        let kind = ErrorKind::WrongType { what: what.into(), expected, found };
         Error::at_header(kind, self.at)
     }
 

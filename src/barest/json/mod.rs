@@ -17,4 +17,5 @@ mod number;
 mod string;
 
 pub use cursor::Cursor;
-pub use string::{Text, unescape};
+pub use number::digits;
+pub use string::{Text, next_special};

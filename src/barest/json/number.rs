@@ -34,10 +34,7 @@ impl Cursor<'_> {
     fn not_an_integer(&self, field: &'static str) -> Error {
         const LONGEST_SHOWN: usize = 24;
         let rest = &self.text[self.at..];
-        let end = rest
-            .bytes()
-            .position(|byte| !is_part_of_number(byte))
-            .unwrap_or(rest.len());
+        let end = rest.bytes().position(|byte| !is_part_of_number(byte)).unwrap_or(rest.len());
         let found = match &rest[..end] {
             "" | "null" | "true" | "false" => match self.kind() {
                 Some(kind) => kind.to_owned(),
@@ -45,11 +42,7 @@ impl Cursor<'_> {
             },
             // All of it is ASCII, so it may be cut anywhere.
             long if long.len() > LONGEST_SHOWN => {
-                format!(
-                    "`{}…` ({} characters)",
-                    Shown(&long[..LONGEST_SHOWN]),
-                    long.len()
-                )
+                format!("`{}…` ({} characters)", Shown(&long[..LONGEST_SHOWN]), long.len())
             }
             token => format!("`{}`", Shown(token)),
         };
@@ -84,12 +77,47 @@ impl Cursor<'_> {
         while let Some(b'0'..=b'9') = self.peek() {
             self.at += 1;
         }
-        if self.at > start {
-            Ok(())
-        } else {
-            Err(self.unexpected(expected))
-        }
+        if self.at > start { Ok(()) } else { Err(self.unexpected(expected)) }
     }
+}
+
+/// The value of the digits at `at`, and their number: 1 to 15 of them, without a leading zero. `None`
+/// if there are none or more, or if the text ends before the last word of eight bytes does: a caller
+/// in a hurry then takes [`Cursor::unsigned`].
+///
+/// Eight digits at a time: with the zeros of ASCII taken off, a byte above 9 ends the number, and
+/// three multiplications add neighbours, pairs of neighbours, and pairs of pairs, each times its
+/// power of ten. (Digit by digit, an entry with 20 of them takes a quarter longer to read.)
+#[inline]
+pub fn digits(text: &[u8], at: usize) -> Option<(u64, usize)> {
+    let (high, count) = eight_digits(text, at)?;
+    if count < 8 {
+        let leads_with_zero = count > 1 && text[at] == b'0';
+        return if count == 0 || leads_with_zero { None } else { Some((high, count)) };
+    }
+    let (low, more) = eight_digits(text, at + 8)?;
+    if more == 8 || text[at] == b'0' {
+        return None;
+    }
+    const POWERS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+    Some((high * POWERS[more] + low, 8 + more))
+}
+
+/// The value of up to eight digits at `at`, and their number.
+#[inline]
+fn eight_digits(text: &[u8], at: usize) -> Option<(u64, usize)> {
+    let word = u64::from_le_bytes(*text.get(at..)?.first_chunk::<8>()?) ^ 0x3030_3030_3030_3030;
+    // A byte above 9 gets a bit of its upper half set, by itself or by adding 6.
+    let others = (word | word.wrapping_add(0x0606_0606_0606_0606)) & 0xf0f0_f0f0_f0f0_f0f0;
+    let count = (others.trailing_zeros() / 8) as usize;
+    if count == 0 {
+        return Some((0, 0));
+    }
+    // The last digit moves to the last byte; zeros come in where the first ones were not.
+    let word = word << (64 - 8 * count);
+    let pairs = word.wrapping_mul(10 << 8 | 1) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_ffff_0000_ffff;
+    Some((fours.wrapping_mul(10_000 << 32 | 1) >> 32, count))
 }
 
 /// What a reader takes for one word with the digits before it, right or wrong.
@@ -158,41 +186,42 @@ mod tests {
             ("[4]", "an array is not"),
             ("{}", "an object is not"),
             (",", "expected an unsigned integer, found `,`"),
-            (
-                "",
-                "expected an unsigned integer, found the end of the header",
-            ),
+            ("", "expected an unsigned integer, found the end of the header"),
         ] {
             let message = unsigned(text).unwrap_err();
             assert!(message.contains(named), "{text}: {message}");
         }
         let long = unsigned(&"9".repeat(1000)).unwrap_err();
-        assert!(
-            long.contains("`999999999999999999999999…` (1000 characters)"),
-            "{long}"
-        );
+        assert!(long.contains("`999999999999999999999999…` (1000 characters)"), "{long}");
+    }
+
+    #[test]
+    fn digits_in_a_hurry_are_the_same_number_or_none() {
+        for value in (0..20_000).chain((1..=16).flat_map(|n| {
+            let power = 10u64.pow(n);
+            [power - 1, power, power / 9 * 8, power / 7]
+        })) {
+            let written = value.to_string();
+            for tail in [",abcdefghijklmnop", "]\"/:;{}}~~~~~~~~~", " .e+-_         "] {
+                let read = digits(format!("{written}{tail}").as_bytes(), 0);
+                let expected = (written.len() < 16).then_some((value, written.len()));
+                assert_eq!(read, expected, "{written}{tail}");
+            }
+            assert_eq!(digits(format!("0{written},       ,       ").as_bytes(), 0), None);
+        }
+        for none in ["", ",       ", "1", "-1      ", "x1      ", "99999999", "123456789012345678"]
+        {
+            assert_eq!(digits(none.as_bytes(), 0), None, "{none}");
+        }
     }
 
     #[test]
     fn ignored_numbers_follow_the_grammar_and_the_range() {
         let skip = |text: &str| {
             let mut cursor = Cursor::new(text);
-            cursor
-                .skip_number()
-                .map(|()| cursor.position())
-                .map_err(|e| e.header_position())
+            cursor.skip_number().map(|()| cursor.position()).map_err(|e| e.header_position())
         };
-        for text in [
-            "0",
-            "-0",
-            "10",
-            "0.5",
-            "1e5",
-            "1E+05",
-            "-1.25e-400",
-            "1.7e308",
-            "0e999999",
-        ] {
+        for text in ["0", "-0", "10", "0.5", "1e5", "1E+05", "-1.25e-400", "1.7e308", "0e999999"] {
             assert_eq!(skip(text), Ok(text.len()), "{text}");
         }
         assert_eq!(skip("01"), Ok(1), "the caller finds the 1");

@@ -28,11 +28,7 @@ impl Text {
     /// The string itself; a copy only if there are escapes to resolve.
     pub fn resolve(self, text: &str) -> Cow<'_, str> {
         let raw = &text[self.range()];
-        if self.escaped {
-            Cow::Owned(unescape(raw))
-        } else {
-            Cow::Borrowed(raw)
-        }
+        if self.escaped { Cow::Owned(unescape(raw)) } else { Cow::Borrowed(raw) }
     }
 }
 
@@ -51,11 +47,7 @@ impl Cursor<'_> {
                 Some(b'"') => {
                     let len = (self.at - start) as u32;
                     self.at += 1;
-                    return Ok(Text {
-                        start: start as u32,
-                        len,
-                        escaped,
-                    });
+                    return Ok(Text { start: start as u32, len, escaped });
                 }
                 Some(b'\\') => {
                     escaped = true;
@@ -73,7 +65,8 @@ impl Cursor<'_> {
 
 /// Position, at or after `at`, of the first quote, backslash or control byte; the length if there
 /// is none.
-fn next_special(bytes: &[u8], mut at: usize) -> usize {
+#[inline]
+pub fn next_special(bytes: &[u8], mut at: usize) -> usize {
     // Eight bytes at a time in one u64: a byte's top bit is set in `hits` if the byte is special.
     // Subtraction may carry a false hit upwards, never downwards, so the lowest is always true.
     const EACH: u64 = 0x0101_0101_0101_0101;
@@ -98,13 +91,7 @@ fn next_special(bytes: &[u8], mut at: usize) -> usize {
 /// The character that the escape at `at` (a backslash) stands for, and the bytes it takes.
 fn resolve_escape(bytes: &[u8], at: usize) -> Result<(char, usize)> {
     let fail = |at: usize, expected| {
-        Err(Error::at_header(
-            ErrorKind::Syntax {
-                expected,
-                found: bytes.get(at).copied(),
-            },
-            at,
-        ))
+        Err(Error::at_header(ErrorKind::Syntax { expected, found: bytes.get(at).copied() }, at))
     };
     let simple = match bytes.get(at + 1) {
         Some(b'"') => '"',
@@ -134,10 +121,7 @@ fn resolve_escape(bytes: &[u8], at: usize) -> Result<(char, usize)> {
             return match four_hex_digits(bytes, at + 8) {
                 Ok(second @ 0xdc00..=0xdfff) => {
                     let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-                    Ok((
-                        char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
-                        12,
-                    ))
+                    Ok((char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 12))
                 }
                 Ok(_) => fail(at + 6, LONE),
                 Err(at) => fail(at, "four hexadecimal digits after `\\u`"),
@@ -152,9 +136,7 @@ fn resolve_escape(bytes: &[u8], at: usize) -> Result<(char, usize)> {
 fn four_hex_digits(bytes: &[u8], at: usize) -> std::result::Result<u32, usize> {
     let mut value = 0;
     for position in at..at + 4 {
-        let digit = bytes
-            .get(position)
-            .and_then(|&byte| char::from(byte).to_digit(16));
+        let digit = bytes.get(position).and_then(|&byte| char::from(byte).to_digit(16));
         value = value << 4 | digit.ok_or(position)?;
     }
     Ok(value)

@@ -122,10 +122,7 @@ pub fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize>
 }
 
 fn unsupported(what: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::Unsupported,
-        format!("{what} is not supported on this system"),
-    )
+    io::Error::new(io::ErrorKind::Unsupported, format!("{what} is not supported on this system"))
 }
 
 #[cfg(test)]
@@ -144,10 +141,7 @@ mod tests {
         unsafe { other::release(memory, page + 1) };
 
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(
-            other::map_file(&file, 1).unwrap_err().kind(),
-            io::ErrorKind::Unsupported
-        );
+        assert_eq!(other::map_file(&file, 1).unwrap_err().kind(), io::ErrorKind::Unsupported);
         assert!(other::map_anonymous(usize::MAX).is_err());
     }
 }
