@@ -53,10 +53,8 @@ fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
     let (allocations, live) = (ALLOCATIONS.get(), LIVE.get());
     PEAK.set(live);
     let outcome = work();
-    let cost = Cost {
-        allocations: ALLOCATIONS.get() - allocations,
-        peak: (PEAK.get() - live) as usize,
-    };
+    let cost =
+        Cost { allocations: ALLOCATIONS.get() - allocations, peak: (PEAK.get() - live) as usize };
     (outcome, cost)
 }
 
@@ -80,10 +78,7 @@ struct File {
 
 impl File {
     fn new() -> File {
-        File {
-            entries: String::new(),
-            data: Vec::new(),
-        }
+        File { entries: String::new(), data: Vec::new() }
     }
 
     /// A tensor of bytes that differ from their neighbours, behind what is there.
@@ -120,12 +115,7 @@ impl File {
 }
 
 fn file_of(header: &str, data: &[u8]) -> Vec<u8> {
-    [
-        &(header.len() as u64).to_le_bytes()[..],
-        header.as_bytes(),
-        data,
-    ]
-    .concat()
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
 }
 
 struct TemporaryFile(PathBuf);
@@ -165,11 +155,7 @@ fn borrow_and_read<T: Plain + Element, const N: usize>(
         (Ok(numbers), 0) if !is_foreign => {
             let found: Vec<[u8; N]> = numbers.iter().map(|&number| to_bytes(number)).collect();
             assert_eq!(found.concat(), bytes, "{view:?}");
-            assert_eq!(
-                numbers.as_ptr().cast(),
-                bytes.as_ptr(),
-                "{view:?} was copied"
-            );
+            assert_eq!(numbers.as_ptr().cast(), bytes.as_ptr(), "{view:?} was copied");
         }
         (Err(error), off) => match *error.kind() {
             ErrorKind::ForeignByteOrder if is_foreign => {}
@@ -222,10 +208,8 @@ fn borrows_and_values_are_right_at_every_address() {
         // SAFETY: the file is this test's own, and nobody changes it.
         let opened = unsafe { Model::open(&on_disk.0) }.unwrap();
         for model in [Model::from_bytes(&bytes).unwrap(), opened] {
-            let starts: Vec<u64> = model
-                .tensors()
-                .map(|view| view.file_range().start % 8)
-                .collect();
+            let starts: Vec<u64> =
+                model.tensors().map(|view| view.file_range().start % 8).collect();
             assert_eq!(starts, [offset as u64; 11]);
             borrow_and_read::<u8, 1>(&model, u8::to_le_bytes, u8::to_le_bytes);
             borrow_and_read::<i8, 1>(&model, i8::to_le_bytes, i8::to_le_bytes);
@@ -288,7 +272,7 @@ fn a_type_stands_for_its_own_dtypes_and_no_other() {
         ("BF16", |view| view.bf16().map(drop), &[Bf16]),
         (floats, |view| view.to_f32().map(drop), &[Bf16, F32]),
         (floats, |view| view.read_f32(&mut [0.0; 32]), &[Bf16, F32]),
-        ("1 bytes", chunks::<1>, one),
+        ("1 byte", chunks::<1>, one),
         ("2 bytes", chunks::<2>, &[I16, U16, F16, Bf16]),
         ("3 bytes", chunks::<3>, &[]),
         ("4 bytes", chunks::<4>, &[I32, U32, F32]),
@@ -325,18 +309,12 @@ fn an_error_of_a_view_names_the_file_as_well() {
     let errors = [
         view.bf16().unwrap_err(),
         view.elements::<u8>().unwrap().row(3).unwrap_err(),
-        view.elements::<u8>()
-            .unwrap()
-            .read_into(&mut [])
-            .unwrap_err(),
+        view.elements::<u8>().unwrap().read_into(&mut []).unwrap_err(),
         model.tensor("tt").unwrap_err(),
     ];
     for error in errors {
         assert_eq!(error.path(), Some(&*file.0), "{error}");
-        assert!(
-            error.to_string().starts_with(&file.0.display().to_string()),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with(&file.0.display().to_string()), "{error}");
     }
 }
 
@@ -414,9 +392,7 @@ fn a_row_is_what_stands_at_an_index_of_the_first_axis() {
     ];
     for (shape, index, expected) in rows {
         // Behind one byte: rows start at odd addresses too.
-        let file = File::new()
-            .tensor("_", Dtype::U8, &[1])
-            .tensor("t", Dtype::U16, shape);
+        let file = File::new().tensor("_", Dtype::U8, &[1]).tensor("t", Dtype::U16, shape);
         let model = file.model();
         let elements = model.tensor("t").unwrap().elements::<u16>().unwrap();
         let case = format!("row {index} of {shape:?}");
@@ -426,10 +402,7 @@ fn a_row_is_what_stands_at_an_index_of_the_first_axis() {
                 let all: Vec<u16> = elements.iter().collect();
                 let values: Vec<u16> = numbers.iter().map(|&number| all[number]).collect();
                 assert_eq!(row.to_vec().unwrap(), values, "{case}");
-                assert_eq!(
-                    (row.len(), row.is_empty()),
-                    (values.len(), values.is_empty())
-                );
+                assert_eq!((row.len(), row.is_empty()), (values.len(), values.is_empty()));
                 assert_eq!(row.get(0), values.first().copied(), "{case}");
                 assert_eq!(row.get(values.len()), None, "{case} ends where it ends");
             }
@@ -458,10 +431,7 @@ fn a_row_of_a_row_of_a_row_is_an_element() {
         let element = line.row(number % 4).unwrap();
         assert_eq!((element.shape(), element.len()), (&[][..], 1));
         assert_eq!(element.get(0), Some(value));
-        assert!(matches!(
-            element.row(0).unwrap_err().kind(),
-            ErrorKind::NoRows
-        ));
+        assert!(matches!(element.row(0).unwrap_err().kind(), ErrorKind::NoRows));
         assert!(plane.row(3).is_err() && line.row(4).is_err());
     }
 }
@@ -473,11 +443,9 @@ fn a_buffer_of_the_wrong_length_is_left_as_it_was() {
         .tensor("f32", Dtype::F32, &[6])
         .tensor("none", Dtype::F32, &[0])
         .model();
-    for (name, len, wrong) in [
-        ("bf16", 6, &[0, 1, 5, 7, 12][..]),
-        ("f32", 6, &[0, 1, 5, 7, 24]),
-        ("none", 0, &[1, 4]),
-    ] {
+    for (name, len, wrong) in
+        [("bf16", 6, &[0, 1, 5, 7, 12][..]), ("f32", 6, &[0, 1, 5, 7, 24]), ("none", 0, &[1, 4])]
+    {
         let view = model.tensor(name).unwrap();
         for &found in wrong {
             let mut buffer = vec![-7.0; found];
@@ -486,16 +454,9 @@ fn a_buffer_of_the_wrong_length_is_left_as_it_was() {
                 errors.push(view.bf16().unwrap().read_f32(&mut buffer).unwrap_err());
                 errors.push(view.bf16().unwrap().read_into(&mut buffer).unwrap_err());
             }
-            assert!(
-                buffer.iter().all(|&value| value == -7.0),
-                "{name}: {buffer:?}"
-            );
+            assert!(buffer.iter().all(|&value| value == -7.0), "{name}: {buffer:?}");
             for error in errors {
-                let ErrorKind::WrongLength {
-                    expected,
-                    found: numbers,
-                } = *error.kind()
-                else {
+                let ErrorKind::WrongLength { expected, found: numbers } = *error.kind() else {
                     panic!("{error}");
                 };
                 assert_eq!((expected, numbers), (len, found), "{error}");
@@ -512,16 +473,9 @@ fn a_buffer_of_the_wrong_length_is_left_as_it_was() {
 
 #[test]
 fn a_missing_name_is_answered_with_the_nearest() {
-    let names = [
-        "model.embed_tokens.weight",
-        "model.norm.weight",
-        "lm_head.weight",
-        "é",
-    ];
-    let model = names
-        .iter()
-        .fold(File::new(), |file, name| file.tensor(name, Dtype::U8, &[1]))
-        .model();
+    let names = ["model.embed_tokens.weight", "model.norm.weight", "lm_head.weight", "é"];
+    let model =
+        names.iter().fold(File::new(), |file, name| file.tensor(name, Dtype::U8, &[1])).model();
     for (asked, expected) in [
         ("model.embed_token.weight", Some(names[0])),
         ("embed_tokens.weight", Some(names[0])),
@@ -540,10 +494,7 @@ fn a_missing_name_is_answered_with_the_nearest() {
         assert_eq!(error.tensor(), Some(asked));
         let suggestion = expected.map(|name| format!("the nearest name is `{name}`"));
         let text = error.to_string();
-        assert!(
-            suggestion.is_none_or(|suggestion| text.ends_with(&suggestion)),
-            "{text}"
-        );
+        assert!(suggestion.is_none_or(|suggestion| text.ends_with(&suggestion)), "{text}");
     }
 }
 
@@ -567,15 +518,9 @@ fn looking_a_tensor_up_and_at_it_allocates_nothing() {
     let rows: [(&str, &dyn Fn() -> bool); 11] = [
         ("get, a hit", &|| model.get(name).is_some()),
         ("tensor, a hit", &|| model.tensor(name).is_ok()),
-        ("get, a miss", &|| {
-            model.get("model.layers.5.part.5000.weight").is_none()
-        }),
+        ("get, a miss", &|| model.get("model.layers.5.part.5000.weight").is_none()),
         ("every tensor", &|| {
-            model
-                .tensors()
-                .map(|view| view.bytes().len())
-                .sum::<usize>()
-                == 60_000
+            model.tensors().map(|view| view.bytes().len()).sum::<usize>() == 60_000
         }),
         ("what it is", &|| {
             (view.name(), view.dtype(), view.shape()) == (name, Dtype::Bf16, &[1, 3])
@@ -584,12 +529,8 @@ fn looking_a_tensor_up_and_at_it_allocates_nothing() {
             let is_foreign = cfg!(target_endian = "big");
             view.chunks::<2>().is_ok() && (is_foreign || view.as_slice::<u16>().is_ok())
         }),
-        ("elements", &|| {
-            elements.iter().len() == 3 && elements.get(2).is_some()
-        }),
-        ("a row", &|| {
-            elements.row(0).unwrap().row(2).unwrap().len() == 1
-        }),
+        ("elements", &|| elements.iter().len() == 3 && elements.get(2).is_some()),
+        ("a row", &|| elements.row(0).unwrap().row(2).unwrap().len() == 1),
         ("reading", &|| view.read_f32(&mut [0.0; 3]).is_ok()),
         ("sharing", &|| view.share().view().byte_len() == 6),
         ("cloning the model", &|| model.clone().len() == 10_000),
@@ -601,8 +542,8 @@ fn looking_a_tensor_up_and_at_it_allocates_nothing() {
     }
 }
 
-/// Vectors that grow by doubling make a few more for ten times the tensors; one allocation for each
-/// tensor would make thousands.
+/// The copy of the header, its records, its dimensions and the name table; the templates; and where
+/// entries are shorter than usual, a little more room.
 #[test]
 fn the_number_of_allocations_does_not_follow_the_number_of_tensors() {
     let [few, many] = [1_000, 10_000].map(|count| {
@@ -611,10 +552,7 @@ fn the_number_of_allocations_does_not_follow_the_number_of_tensors() {
         assert_eq!(header.unwrap().len(), count);
         cost.allocations
     });
-    assert!(
-        few <= many && many <= 64 && many - few <= 16,
-        "{few} and {many}"
-    );
+    assert!(few <= 8 && many <= 8, "{few} and {many}");
 }
 
 /// A name, a header made to cost as much memory as it can, the bytes of its data, and what it is
@@ -655,49 +593,19 @@ fn hostile_headers() -> Vec<Hostile> {
         ("tensors", many(TENSORS, &tensor), TENSORS, None),
         ("out of order", many(TENSORS, &from_the_last), TENSORS, None),
         ("a name", one(&escaped, &entry("", 0)), 1, None),
-        (
-            "twin pairs",
-            metadata(many(PAIRS, &same(r#""":"""#))),
-            0,
-            Some("duplicate key ``"),
-        ),
+        ("twin pairs", metadata(many(PAIRS, &same(r#""":"""#))), 0, Some("duplicate key ``")),
         (
             "escaped twin pairs",
             metadata(many(PAIRS, &same(r#""\n":"""#))),
             0,
             Some(r"duplicate key `\n`"),
         ),
-        (
-            "twins",
-            many(TENSORS, &twin),
-            0,
-            Some("duplicate tensor name"),
-        ),
-        (
-            "escaped twins",
-            many(TENSORS, &escaped_twin),
-            0,
-            Some("duplicate tensor name"),
-        ),
-        (
-            "twins of many axes",
-            many(TENSORS / 2, &of_many_axes),
-            0,
-            Some("duplicate tensor name"),
-        ),
+        ("twins", many(TENSORS, &twin), 0, Some("duplicate tensor name")),
+        ("escaped twins", many(TENSORS, &escaped_twin), 0, Some("duplicate tensor name")),
+        ("twins of many axes", many(TENSORS / 2, &of_many_axes), 0, Some("duplicate tensor name")),
         ("brackets", brackets.clone(), 0, Some("expected `{`")),
-        (
-            "nested arrays",
-            one("", &one("", &brackets)),
-            0,
-            Some("nested too deep"),
-        ),
-        (
-            "nested objects",
-            one("", &one("", &braces)),
-            0,
-            Some("nested too deep"),
-        ),
+        ("nested arrays", one("", &one("", &brackets)), 0, Some("nested too deep")),
+        ("nested objects", one("", &one("", &braces)), 0, Some("nested too deep")),
         (
             "a name without an entry",
             one(&escaped, "0"),
@@ -710,35 +618,16 @@ fn hostile_headers() -> Vec<Hostile> {
             0,
             Some("must be a string, found a number"),
         ),
-        (
-            "a dtype",
-            one("", &format!(r#"{{"dtype":"{escaped}"}}"#)),
-            0,
-            Some("unknown dtype"),
-        ),
-        (
-            "a dimension",
-            one("", &entry(&nines, 0)),
-            0,
-            Some("is not an unsigned integer"),
-        ),
-        (
-            "blanks",
-            " ".repeat(4_000_000),
-            0,
-            Some("the end of the header"),
-        ),
+        ("a dtype", one("", &format!(r#"{{"dtype":"{escaped}"}}"#)), 0, Some("unknown dtype")),
+        ("a dimension", one("", &entry(&nines, 0)), 0, Some("is not an unsigned integer")),
+        ("blanks", " ".repeat(4_000_000), 0, Some("the end of the header")),
     ]
 }
 
 #[test]
 fn a_hostile_header_costs_ten_times_its_length_at_most() {
     for (what, header, data, refused_for) in hostile_headers() {
-        assert!(
-            header.len() > 2_500_000,
-            "{what} is small: {}",
-            header.len()
-        );
+        assert!(header.len() > 2_500_000, "{what} is small: {}", header.len());
         let file = file_of(&header, &vec![0; data]);
         let (outcome, cost) = cost(|| Header::parse(&file, file.len() as u64));
         let factor = cost.peak as f64 / header.len() as f64;
@@ -747,10 +636,6 @@ fn a_hostile_header_costs_ten_times_its_length_at_most() {
             (Err(text), Some(reason)) if text.contains(reason) => {}
             (outcome, _) => panic!("{what}: {outcome:?}"),
         }
-        assert!(
-            factor <= 10.0,
-            "{what}: {factor:.1} times {} bytes",
-            header.len()
-        );
+        assert!(factor <= 10.0, "{what}: {factor:.1} times {} bytes", header.len());
     }
 }

@@ -41,11 +41,16 @@ impl Mapping {
     /// be closed afterwards. An empty file costs no call and gives an empty mapping.
     ///
     /// Fails with what [`mmap`](https://pubs.opengroup.org/onlinepubs/9799919799/functions/mmap.html)
-    /// says (`ENODEV` for a directory, a pipe and some network mounts), with
-    /// [`io::ErrorKind::FileTooLarge`] if an address cannot span the file, and with
+    /// says (`ENODEV` on some network mounts), with [`io::ErrorKind::InvalidInput`] for what is no
+    /// regular file, with [`io::ErrorKind::FileTooLarge`] if an address cannot span the file, and with
     /// [`io::ErrorKind::Unsupported`] where files cannot be mapped.
     pub fn open(file: &File) -> io::Result<Mapping> {
-        Mapping::open_len(file, file.metadata()?.len())
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            // Most such things have no length and would pass for an empty file.
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        Mapping::open_len(file, metadata.len())
     }
 
     /// As [`Mapping::open`], for a caller who has asked for the file's length already.

@@ -1,5 +1,7 @@
-//! The whole way from a path to a tensor. This folder can be copied into another crate as it is:
-//! it uses `std` and nothing else, and each file only what stands above it in this list.
+//! How does a path become a tensor, with `std` alone?
+//!
+//! The whole way is here. This folder can be copied into another crate as it is; each file uses
+//! only what stands above it in this list.
 //!
 //! ```text
 //!  path ──open──▶ file ──pread──▶ header bytes ──json──▶ Header ──tiling proof──▶ names ──look-up──▶ TensorView ──▶ f32

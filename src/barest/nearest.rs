@@ -4,8 +4,8 @@
 //! is the one that takes the fewest inserted, removed or replaced bytes to reach (Levenshtein). The
 //! work is bounded, so that a miss among a million names costs milliseconds and not minutes.
 
-/// The name nearest to `wanted`, if one is near at all: about a third of the bytes differ at most, or one
-/// is the other with something in front or behind.
+/// The name nearest to `wanted`, if one is near at all: about a third of the bytes differ at most, or
+/// one of the two is the beginning or the end of the other.
 pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut budget = 4_000_000;
     let mut row = Vec::new();
@@ -20,7 +20,7 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option
             continue;
         }
         let distance = distance(wanted.as_bytes(), name.as_bytes(), &mut row, &mut budget);
-        let is_part = !wanted.is_empty() && name.ends_with(wanted) || name.starts_with(wanted);
+        let is_part = is_part_of(wanted, name) || is_part_of(name, wanted);
         if distance < near && (distance <= longer.div_ceil(3) || is_part) {
             best = Some((distance, name));
         }
@@ -29,6 +29,10 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option
         }
     }
     best.map(|(_, name)| name)
+}
+
+fn is_part_of(part: &str, whole: &str) -> bool {
+    !part.is_empty() && (whole.starts_with(part) || whole.ends_with(part))
 }
 
 /// The distance, as far as the budget of compared pairs reaches; beyond that, the worst.
@@ -73,7 +77,7 @@ mod tests {
             ("model.layers.0.mlp.up_proj.bias", Some("model.layers.0.mlp.up_proj.weight")),
             ("model.layer.0.mlp.up_proj.weight", Some("model.layers.0.mlp.up_proj.weight")),
             ("LM_head", Some("lm_head")),
-            ("lm_head.weight", None),
+            ("lm_head.weight", Some("lm_head")),
             ("something else altogether", None),
             ("", None),
         ] {

@@ -104,7 +104,7 @@ impl<'a> TensorView<'a> {
         if self.dtype().element_bytes() == Some(N) {
             return Ok(arrays(self.bytes()));
         }
-        Err(self.wrong_dtype(Cow::Owned(format!("{N} bytes"))))
+        Err(self.wrong_dtype(Cow::Owned(format!("{N} byte{}", if N == 1 { "" } else { "s" }))))
     }
 
     /// Its elements as a slice of numbers, borrowed from the file. No copy.

@@ -49,18 +49,26 @@ pub struct Header {
     departures: Departures,
 }
 
-/// What is kept of one tensor.
+/// What is kept of one tensor: 40 bytes.
 struct Record {
     begin: u64,
     end: u64,
-    name: Name,
+    name_start: u32,
+    name_len: u32,
     dims_start: u32,
     rank: u32,
     hash: u32,
     dtype: Dtype,
+    name_is_resolved: bool,
 }
 
+const _: () = assert!(size_of::<Record>() == 40);
+
 impl Record {
+    fn name(&self) -> Name {
+        Name { start: self.name_start, len: self.name_len, resolved: self.name_is_resolved }
+    }
+
     fn dims(&self) -> Range<usize> {
         self.dims_start as usize..self.dims_start as usize + self.rank as usize
     }
@@ -112,7 +120,7 @@ impl Header {
             Ok(parts) => parts,
             Err(error) => return Err(describe(error, text.as_bytes())),
         };
-        let Parts { mut records, dims, metadata, resolved, mut departures } = parts;
+        let Parts { mut records, dims, metadata, resolved, mut departures, .. } = parts;
         let strings = Strings { text, resolved };
         // 2. No name twice. Before the proof: tensors with one name often overlap as well, and
         //    then the name is the better answer.
@@ -211,9 +219,9 @@ fn describe(error: Error, header: &[u8]) -> Error {
 }
 
 fn duplicate_tensor(strings: &Strings, records: &[Record], items: (usize, usize)) -> Error {
-    let name = strings.get(records[items.0].name);
-    let one = strings.position(records[items.0].name);
-    let other = strings.position(records[items.1].name);
+    let name = strings.get(records[items.0].name());
+    let one = strings.position(records[items.0].name());
+    let other = strings.position(records[items.1].name());
     let first = Error::offset_of(one.min(other));
     Error::at_header(ErrorKind::DuplicateTensor { first }, one.max(other)).in_tensor(name)
 }
@@ -230,7 +238,7 @@ impl Named for Records<'_> {
     }
 
     fn name(&self, number: usize) -> &str {
-        self.strings.get(self.records[number].name)
+        self.strings.get(self.records[number].name())
     }
 
     fn hash(&self, number: usize) -> u32 {
@@ -250,7 +258,7 @@ impl<'a> TensorInfo<'a> {
     /// The name, escapes resolved. It may hold any character: show it through
     /// [`Shown`](super::escape::Shown), and never use it as a path.
     pub fn name(&self) -> &'a str {
-        self.header.strings.get(self.record.name)
+        self.header.strings.get(self.record.name())
     }
 
     /// The type of its elements.

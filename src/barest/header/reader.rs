@@ -21,6 +21,8 @@ pub struct Parts {
     pub metadata: Option<Vec<Pair>>,
     pub resolved: Resolved,
     pub departures: Departures,
+    /// How many entries were like an earlier one.
+    pub read_quickly: usize,
 }
 
 /// What remarks cannot see in the records.
@@ -48,19 +50,24 @@ struct Reader<'a> {
     cursor: Cursor<'a>,
     /// Those used last stand first.
     templates: Vec<Template>,
+    most_templates: usize,
     parts: Parts,
 }
 
 /// Reads the text of a header. Whether it is true is for others to prove.
 pub fn read(text: &str) -> Result<Parts> {
+    walk(text, TEMPLATES)
+}
+
+fn walk(text: &str, most_templates: usize) -> Result<Parts> {
     let entries = text.len() / USUAL_ENTRY;
     let parts = Parts {
         records: Vec::with_capacity(entries),
         dims: Vec::with_capacity(entries * 2),
         ..Parts::default()
     };
-    let templates = Vec::with_capacity(TEMPLATES);
-    Reader { text, cursor: Cursor::new(text), templates, parts }.read()
+    let templates = Vec::with_capacity(most_templates);
+    Reader { text, cursor: Cursor::new(text), templates, most_templates, parts }.read()
 }
 
 impl Reader<'_> {
@@ -118,8 +125,8 @@ impl Reader<'_> {
     fn learn(&mut self, key: Text, entry: &Entry) {
         let next = self.cursor.position();
         let template = Template::learn(self.text.as_bytes(), key.range().end, entry, next);
-        if let Some(template) = template {
-            self.templates.truncate(TEMPLATES - 1);
+        if let Some(template) = template.filter(|_| self.most_templates > 0) {
+            self.templates.truncate(self.most_templates - 1);
             self.templates.insert(0, template);
         }
     }
@@ -150,6 +157,7 @@ impl Reader<'_> {
                     let kept = Name::plain(quick.name.clone());
                     let left = text.len() - quick.next;
                     self.parts.push(&quick.entry, kept, hash(name), dims_start, left);
+                    self.parts.read_quickly += 1;
                     quote = quick.next;
                     if place > 1 {
                         self.templates.swap(0, place - 1);
@@ -172,11 +180,112 @@ impl Parts {
         self.records.push(Record {
             begin: entry.begin,
             end: entry.end,
-            name,
+            name_start: name.start,
+            name_len: name.len,
+            name_is_resolved: name.resolved,
             dims_start: dims_start as u32,
             rank: entry.rank as u32,
             hash,
             dtype: entry.dtype,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DTYPES: [&str; 3] = ["BF16", "F32", "F8_E4M3"];
+
+    /// Headers of 30 entries in one style of writing each; `{n}`, `{t}`, `{s}`, `{o}` stand for
+    /// name, dtype, shape and offsets.
+    const STYLES: [(&str, &str, &str); 6] = [
+        (r#""{n}":{"dtype":"{t}","shape":[{s}],"data_offsets":[{o}]}"#, ",", ","),
+        (r#""{n}": {"dtype": "{t}", "shape": [{s}], "data_offsets": [{o}]}"#, ", ", ", "),
+        (r#""{n}":{"data_offsets":[{o}],"dtype":"{t}","shape":[{s}]}"#, ",", ","),
+        (r#""{n}":{"x":[],"shape":[{s}],"dtyp\u0065":"{t}","data_offsets":[{o}]}"#, ",\n\t", ","),
+        (r#""{n}" :{"data_offsets":[ {o}],"shape":[{s}],"dtype":"{t}"}"#, " ,", " , "),
+        (
+            r#""{n}":{"dtype":"{t}","shape":[{s} ],"data_offsets":[{o}] ,"and":"more than forty bytes behind the offsets"}"#,
+            ",",
+            ",",
+        ),
+    ];
+
+    fn header((entry, between_entries, between_numbers): (&str, &str, &str)) -> String {
+        let entries: Vec<String> = (0..30u64)
+            .map(|number| {
+                let name = match number % 7 {
+                    3 => format!("esc\\u0061ped.{number}"),
+                    4 => format!("é.{number}"),
+                    _ => format!("model.layers.{number}.weight"),
+                };
+                let shape: Vec<String> =
+                    (0..number % 4).map(|d| (d + number).to_string()).collect();
+                let offsets = [number.pow(9), (number + 1).pow(9)].map(|offset| offset.to_string());
+                entry
+                    .replace("{n}", &name)
+                    .replace("{t}", DTYPES[number as usize % 3])
+                    .replace("{s}", &shape.join(between_numbers))
+                    .replace("{o}", &offsets.join(between_numbers))
+            })
+            .collect();
+        format!("{{\"__metadata__\":{{}},{}}}", entries.join(between_entries))
+    }
+
+    /// All that a walk brings home, as text; or its error.
+    fn told(text: &str, most_templates: usize) -> (String, usize) {
+        match walk(text, most_templates) {
+            Ok(parts) => {
+                let records: Vec<String> = parts
+                    .records
+                    .iter()
+                    .map(|r| {
+                        let shape = &parts.dims[r.dims()];
+                        format!(
+                            "{:?} {} {shape:?} {}..{} {}",
+                            r.name(),
+                            r.dtype,
+                            r.begin,
+                            r.end,
+                            r.hash
+                        )
+                    })
+                    .collect();
+                let extra = parts.departures.extra_fields;
+                (format!("{records:?} {:?} {extra}", parts.dims), parts.read_quickly)
+            }
+            Err(error) => (error.to_string(), 0),
+        }
+    }
+
+    #[test]
+    fn the_fast_path_reads_what_the_general_path_reads() {
+        for (number, style) in STYLES.into_iter().enumerate() {
+            let text = header(style);
+            let ((fast, quickly), (general, never)) = (told(&text, TEMPLATES), told(&text, 0));
+            assert_eq!(fast, general, "{text}");
+            // The last two styles have blanks where the fast path wants a number or a bracket.
+            let expected = if number < 4 { 10..31 } else { 0..1 };
+            assert!(expected.contains(&quickly), "style {number}: {quickly} of 30");
+            assert_eq!(never, 0);
+        }
+    }
+
+    /// Each byte of each header replaced by each of a few others: the same result, or the same
+    /// error at the same place.
+    #[test]
+    fn the_fast_path_only_accepts_what_the_general_path_accepts() {
+        for style in STYLES {
+            let text = header(style);
+            let middle = text.len() / 2..text.len() / 2 + 130;
+            for place in middle.filter(|&place| text.is_char_boundary(place)) {
+                let end = (place + 1..).find(|&end| text.is_char_boundary(end)).unwrap();
+                for other in ["", "0", "9", "\"", "\\", ",", "]", "}", " ", "-", "x", "\u{1}"] {
+                    let changed = format!("{}{other}{}", &text[..place], &text[end..]);
+                    assert_eq!(told(&changed, TEMPLATES).0, told(&changed, 0).0, "{changed}");
+                }
+            }
+        }
     }
 }

@@ -26,9 +26,9 @@ pub struct Resolved {
 /// resolving never lengthens.
 #[derive(Clone, Copy, Debug)]
 pub struct Name {
-    start: u32,
-    len: u32,
-    resolved: bool,
+    pub start: u32,
+    pub len: u32,
+    pub resolved: bool,
 }
 
 impl Name {

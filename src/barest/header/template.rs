@@ -143,17 +143,18 @@ fn behind_comma(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// A short text, to be compared with many places. Four words and masks instead of a slice: the
+/// A short text, to be compared with many places. Words and masks instead of a slice: the
 /// comparison is then a few instructions without a branch, where `==` on slices calls `memcmp`.
 #[derive(Clone)]
 struct Piece {
-    words: [u64; 4],
-    masks: [u64; 4],
+    words: [u64; WORDS],
+    masks: [u64; WORDS],
     len: usize,
 }
 
-/// Bytes of four words.
-const LONGEST: usize = 32;
+/// Forty bytes: `], "dtype": "F8_E4M3", "data_offsets": [` are just that.
+const LONGEST: usize = WORDS * 8;
+const WORDS: usize = 5;
 
 impl Piece {
     fn new(text: &[u8]) -> Option<Piece> {
@@ -164,7 +165,7 @@ impl Piece {
         Some(Piece { words: words(&bytes), masks: words(&masks), len: text.len() })
     }
 
-    /// The position behind the piece, if it stands at `at` and 32 bytes can be looked at.
+    /// The position behind the piece, if it stands at `at` and forty bytes can be looked at.
     #[inline]
     fn behind(&self, text: &[u8], at: usize) -> Option<usize> {
         let there = words(text.get(at..)?.first_chunk::<LONGEST>()?);
@@ -177,6 +178,6 @@ impl Piece {
 }
 
 #[inline]
-fn words(bytes: &[u8; LONGEST]) -> [u64; 4] {
+fn words(bytes: &[u8; LONGEST]) -> [u64; WORDS] {
     from_fn(|word| u64::from_le_bytes(from_fn(|byte| bytes[word * 8 + byte])))
 }

@@ -70,7 +70,7 @@ pub fn prove(records: &[Record], claim: &Claim<'_>) -> Result<u64> {
         let cut = records.iter().find(|record| record.end > found);
         let error = Error::at_file(ErrorKind::Truncated { expected, found }, claim.file_len);
         return Err(match cut {
-            Some(record) => error.in_tensor(claim.strings.get(record.name)),
+            Some(record) => error.in_tensor(claim.strings.get(record.name())),
             None => error,
         });
     }
@@ -103,13 +103,13 @@ impl<'a> Claim<'a> {
 
     /// The error at the tensor's name.
     fn error(&self, kind: ErrorKind, record: &Record) -> Error {
-        let position = self.strings.position(record.name);
-        Error::at_header(kind, position).in_tensor(self.strings.get(record.name))
+        let position = self.strings.position(record.name());
+        Error::at_header(kind, position).in_tensor(self.strings.get(record.name()))
     }
 
     /// The error that a tensor begins elsewhere than at `expected`.
     fn out_of_place(&self, record: &Record, previous: Option<&Record>, expected: u64) -> Error {
-        let name = |record: &Record| self.strings.get(record.name).to_owned();
+        let name = |record: &Record| self.strings.get(record.name()).to_owned();
         let found = record.begin;
         let kind = match previous {
             Some(other) if found < expected => ErrorKind::Overlap {
