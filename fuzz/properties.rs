@@ -13,8 +13,8 @@ const PREFIX: usize = 8;
 /// The most data that [`mended`] adds, in bytes: a header may ask for more than any machine has.
 const MOST_DATA: u64 = 1024;
 
-/// How many beginnings of a file are tried besides the shortest.
-const PREFIXES: usize = 32;
+/// How many beginnings of a file are tried at most, besides the shortest.
+const PREFIXES: usize = 16;
 
 /// Tries everything on one file, and tells whether it was accepted.
 pub fn judge(file: &[u8]) -> bool {
@@ -46,10 +46,7 @@ pub fn judge(file: &[u8]) -> bool {
 /// seldom be reached.
 pub fn mended(file: &[u8]) -> Vec<u8> {
     let text = file.get(PREFIX..).unwrap_or_default();
-    let end = text
-        .iter()
-        .rposition(|&byte| byte == b'}')
-        .map_or(text.len(), |last| last + 1);
+    let end = text.iter().rposition(|&byte| byte == b'}').map_or(text.len(), |last| last + 1);
     let mut mended = (end as u64).to_le_bytes().to_vec();
     mended.extend(&text[..end]);
     let refusal = Header::parse(&mended, mended.len() as u64).err();
@@ -77,17 +74,11 @@ fn tiles(header: &Header, file_len: u64) {
         assert_eq!(tensor.number(), number, "{tensor:?}");
         assert_eq!(tensor.byte_len(), after - begin, "{tensor:?}");
         let start = header.data_start();
-        assert_eq!(
-            tensor.file_range(),
-            start + begin..start + after,
-            "{tensor:?}"
-        );
+        assert_eq!(tensor.file_range(), start + begin..start + after, "{tensor:?}");
         // Beside a 0 the other dimensions may multiply to anything.
         let elements = match tensor.shape() {
             shape if shape.contains(&0) => Some(0),
-            shape => shape
-                .iter()
-                .try_fold(1u128, |product, &dim| product.checked_mul(dim.into())),
+            shape => shape.iter().try_fold(1u128, |product, &dim| product.checked_mul(dim.into())),
         };
         let elements = elements.unwrap_or_else(|| panic!("{tensor:?} has no end"));
         assert_eq!(elements, tensor.elements().into(), "{tensor:?}");
@@ -96,7 +87,6 @@ fn tiles(header: &Header, file_len: u64) {
         end = after;
     }
     assert_eq!(header.tensors().len(), header.len());
-    assert_eq!(header.is_empty(), header.len() == 0);
     assert_eq!(header.data_len(), end);
     assert_eq!(header.data_start() + header.data_len(), file_len);
 }
@@ -111,10 +101,8 @@ fn is_the_files_own(header: &Header, file: &[u8]) {
 /// Every name is found and leads to its own tensor, no name stands there twice, and what is no
 /// name is not found.
 fn names_lead_back(header: &Header) {
-    let names: BTreeMap<&str, usize> = header
-        .tensors()
-        .map(|tensor| (tensor.name(), tensor.number()))
-        .collect();
+    let names: BTreeMap<&str, usize> =
+        header.tensors().map(|tensor| (tensor.name(), tensor.number())).collect();
     assert_eq!(names.len(), header.len(), "a name stands there twice");
     let find = |name: &str| header.tensor(name).map(|tensor| tensor.number());
     for (&name, &number) in &names {
@@ -171,6 +159,13 @@ fn explains(refusal: &Error, file_len: u64) {
     if let Some(offset) = refusal.offset() {
         assert!(offset <= file_len, "{line}: {offset} of {file_len} bytes");
     }
+    if let ErrorKind::DuplicateTensor { first }
+    | ErrorKind::DuplicateMetadata { first }
+    | ErrorKind::DuplicateMetadataKey { first, .. }
+    | ErrorKind::DuplicateField { first, .. } = refusal.kind()
+    {
+        assert!(Some(*first) < refusal.offset(), "{line}");
+    }
     if let Some(drawing) = refusal.caret() {
         let lines: Vec<&str> = drawing.split('\n').collect();
         let [text, mark] = lines[..] else {
@@ -180,10 +175,7 @@ fn explains(refusal: &Error, file_len: u64) {
         is_one_plain_line(mark);
         let is_mark = mark.ends_with('^') && mark.matches('^').count() == 1;
         let column = mark.chars().count();
-        assert!(
-            is_mark && column <= text.chars().count() + 1,
-            "{line}\n{drawing}"
-        );
+        assert!(is_mark && column <= text.chars().count() + 1, "{line}\n{drawing}");
     }
 }
 
@@ -226,12 +218,16 @@ fn beginnings_are_refused(file: &[u8]) {
     let shorter = header_end(file).unwrap_or(file.len());
     let step = shorter / PREFIXES + 1;
     let cuts = (0..PREFIX.min(shorter)).chain((PREFIX..shorter).step_by(step));
+    let mut last = None;
     for cut in cuts {
         for len in [cut, file.len()] {
-            let refusal = Header::parse(&file[..cut], len as u64)
-                .expect_err("less than the header was accepted");
-            explains(&refusal, len as u64);
+            let header = Header::parse(&file[..cut], len as u64);
+            last = Some((header.expect_err("less than a header was accepted"), len));
         }
+    }
+    // One for all: to read each line takes longer than to parse.
+    if let Some((refusal, len)) = last {
+        explains(&refusal, len as u64);
     }
 }
 

@@ -13,3 +13,15 @@ pub use barest::*;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/01-three-regions.md")]
+struct Note01;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/02-a-shape-is-a-promise.md")]
+struct Note02;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/03-parse-without-a-tree.md")]
+struct Note03;

@@ -12,6 +12,7 @@ mod arguments;
 mod check;
 mod demo;
 mod dump;
+mod layout;
 mod ls;
 mod output;
 mod sample;
@@ -33,10 +34,11 @@ struct Verb {
     run: fn(Arguments, &mut Output) -> Result<(), End>,
 }
 
-const VERBS: [Verb; 4] = [
+const VERBS: [Verb; 5] = [
     Verb { name: "ls", help: ls::HELP, run: ls::run },
     Verb { name: "check", help: check::HELP, run: check::run },
     Verb { name: "dump", help: dump::HELP, run: dump::run },
+    Verb { name: "layout", help: layout::HELP, run: layout::run },
     Verb { name: "demo", help: demo::HELP, run: demo::run },
 ];
 
@@ -47,6 +49,7 @@ usage: barest                            the story of one tensor, measured on th
        barest ls PATH                    what is in a file: names, dtypes, shapes, ranges
        barest check PATH...              validate files in full
        barest dump PATH TENSOR [N]       values beside their raw bytes
+       barest layout PATH                the picture of a file, also as SVG
        barest demo DIR                   write the sample model, and broken ones
 
        barest VERB --help                more about a verb

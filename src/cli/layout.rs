@@ -1,0 +1,70 @@
+//! What does the file look like as a whole?
+
+mod excerpt;
+mod keep;
+mod picture;
+mod runs;
+mod scale;
+mod svg;
+mod terminal;
+
+use super::End;
+use super::arguments::{Arguments, usage};
+use super::output::Output;
+use barest::Header;
+use barest::escape::Shown;
+use picture::Picture;
+use std::io::Write;
+use std::path::Path;
+
+pub const HELP: &str = "\
+usage: barest layout PATH [--svg FILE]
+
+Draws a safetensors file: the length word, the header with its first bytes and its
+end as they are, its padding, the tensors to scale, the sum of their sizes, and how
+many tensors start where their elements or a page would not. Only the header is read.
+
+More than 32 tensors are joined into runs of neighbours: those whose names begin
+alike, or, where that does not help, 16 runs of about one size. A run is named by its
+largest tensor.
+
+Offsets are those of the file. Mapped, a file begins at a page, so an offset is a
+multiple of a page's part exactly where the address is. An element asks for a
+multiple of its bytes (C64, two floats, for 4; below 8 bits, for 1). Empty tensors
+are not counted there.
+
+  --svg FILE    write the picture for a browser into FILE instead, `-` for standard
+                output. A FILE that is there already is overwritten only if it is
+                empty or a picture that this program drew; the model never is.
+";
+
+pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
+    let svg = arguments.option("--svg")?;
+    if let Some("") = svg.as_deref() {
+        return Err(arguments.usage("--svg needs the name of a file".to_owned()));
+    }
+    // Arguments are taken as text; written under another name the picture would not be found.
+    if svg.as_ref().is_some_and(|file| file.contains(char::REPLACEMENT_CHARACTER)) {
+        return Err(arguments.usage("the name of the file for --svg must be UTF-8".to_owned()));
+    }
+    let positional = arguments.positional()?;
+    let [path] = &positional[..] else {
+        let found = positional.len();
+        return Err(usage("layout", format!("expected one path, found {found}")));
+    };
+    let path = Path::new(path);
+    let header = Header::open(path)?;
+    let picture = Picture::new(path, &header);
+    match svg.as_deref() {
+        None => terminal::draw(&picture, output)?,
+        Some("-") => output.write_all(svg::draw(&picture).as_bytes())?,
+        Some(file) => {
+            let drawn = svg::draw(&picture);
+            let shown = Shown(file);
+            keep::write(Path::new(file), drawn.as_bytes(), svg::MARK.as_bytes())
+                .map_err(|error| End::Bad(format!("cannot write {shown}: {error}")))?;
+            writeln!(output, "{shown}  {} bytes, for a browser", drawn.len())?;
+        }
+    }
+    Ok(())
+}

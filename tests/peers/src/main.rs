@@ -1,0 +1,126 @@
+//! barest beside the crates that do the same, in one process.
+
+mod bench;
+mod cases;
+mod count;
+mod headers;
+mod table;
+mod tables;
+
+use barest::escape::Json;
+use bench::Rounds;
+use cases::Folder;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+use std::{fs, io, thread};
+
+const HELP: &str = "\
+usage: barest-peers [--rounds N] [--only NAME] [--json]
+       barest-peers work PARSER FILE TIMES
+
+  --rounds N   how often each contender is timed (25, and 7 or more where that
+               would take longer than 3 seconds for a row)
+  --only NAME  rows of whose `table/header` this is a part: `parse`, `92000`,
+               `lookup/smollm2`; may be given more than once
+  --json       one JSON object instead of tables
+
+`work` parses a file's header TIMES times with `barest` or `safetensors` and does
+nothing else: for profilers.
+";
+
+/// What a run of all tables needs to know.
+pub struct Run {
+    pub rounds: Rounds,
+    pub folder: Folder,
+    only: Vec<String>,
+}
+
+impl Run {
+    /// Whether a row was asked for.
+    pub fn wants(&self, table: &str, case: &str) -> bool {
+        let name = format!("{table}/{case}");
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part))
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        Some((first, rest)) if first == "work" => tables::work(rest),
+        _ => measure(arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("barest-peers: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(arguments: Vec<OsString>) -> Result<(), String> {
+    let mut rounds = Rounds::AtMost(25, Duration::from_secs(3));
+    let (mut only, mut json) = (Vec::new(), false);
+    let mut arguments =
+        arguments.into_iter().map(|argument| argument.to_string_lossy().into_owned());
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
+        match &argument[..] {
+            "--rounds" => {
+                let number = value()?.parse().ok().filter(|&number| number > 0);
+                rounds = Rounds::Exactly(number.ok_or("--rounds takes a number from 1")?);
+            }
+            "--only" => only.push(value()?),
+            "--json" => json = true,
+            "--help" => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            _ => return Err(format!("what is {argument}?\n{HELP}")),
+        }
+    }
+    let folder = Folder::new().map_err(|error| format!("no folder for files: {error}"))?;
+    show(&Run { rounds, folder, only }, json).map_err(|error| error.to_string())
+}
+
+/// Makes the tables and prints each as soon as it is there.
+fn show(run: &Run, json: bool) -> io::Result<()> {
+    if json {
+        println!("{{\"machine\": {}", Json(&machine()));
+    } else {
+        println!("{}", machine());
+    }
+    for (name, make) in tables::TABLES {
+        let table = make(run)?;
+        if table.rows.is_empty() {
+            continue;
+        }
+        if json {
+            println!(", \"{name}\": {}", table.json());
+        } else {
+            println!("\n{table}");
+        }
+    }
+    if json {
+        println!("}}");
+    }
+    Ok(())
+}
+
+/// What the numbers were measured on, and how busy it was.
+fn machine() -> String {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let (processors, load) = (read("/proc/cpuinfo"), read("/proc/loadavg"));
+    let model =
+        processors.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+    let load = load.split(' ').next().filter(|load| !load.is_empty());
+    format!(
+        "{} {}, {} processors ({}), load {}",
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+        thread::available_parallelism().map_or(1, usize::from),
+        model.unwrap_or("of unknown model"),
+        load.unwrap_or("unknown")
+    )
+}

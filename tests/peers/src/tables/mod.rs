@@ -1,0 +1,50 @@
+//! What is measured? A file for each table; a new one is added here.
+
+mod instructions;
+mod lookup;
+mod memory;
+mod open;
+mod parse;
+
+use crate::Run;
+use crate::cases::ModelFile;
+use crate::table::Table;
+pub use instructions::work;
+use std::io;
+
+type Make = fn(&Run) -> io::Result<Table>;
+
+/// Names, and what makes the tables, in the order in which they are shown.
+pub const TABLES: [(&str, Make); 5] = [
+    ("parse", parse::table),
+    ("open", open::table),
+    ("lookup", lookup::table),
+    ("memory", memory::table),
+    ("instructions", instructions::table),
+];
+
+/// Header, proof and names by this crate.
+fn by_barest(bytes: &[u8]) -> barest::Header {
+    barest::Header::parse(bytes, bytes.len() as u64).expect("a valid header")
+}
+
+/// The same by the reference.
+fn by_safetensors(bytes: &[u8]) -> safetensors::SafeTensors<'_> {
+    safetensors::SafeTensors::deserialize(bytes).expect("a valid header")
+}
+
+/// No number counts before both see the same tensors.
+fn agree(file: &ModelFile) {
+    let (ours, theirs) = (by_barest(&file.map), by_safetensors(&file.map));
+    assert_eq!((ours.len(), theirs.len()), (file.tensors, file.tensors));
+    let data = file.map.len() - ours.data_len() as usize;
+    for tensor in ours.tensors() {
+        let other = theirs.tensor(tensor.name()).expect("a name that the reference knows");
+        let shape = other.shape().iter().map(|&dimension| dimension as u64);
+        assert!(shape.eq(tensor.shape().iter().copied()), "{tensor:?}");
+        assert_eq!(other.dtype().to_string(), tensor.dtype().name(), "{tensor:?}");
+        let begin = other.data().as_ptr() as usize - file.map[data..].as_ptr() as usize;
+        let range = (begin as u64, (begin + other.data().len()) as u64);
+        assert_eq!(range, tensor.data_offsets(), "{tensor:?}");
+    }
+}

@@ -1,0 +1,57 @@
+//! How fast does a path become a model that can be asked for tensors?
+//!
+//! The file's pages are in memory. Both map all of it, both close what they opened outside of the
+//! time; barest reads the header into memory of its own first, the peer parses its mapping.
+
+use super::by_safetensors;
+use crate::Run;
+use crate::bench::{Contender, Spread, race};
+use crate::cases::CASES;
+use crate::table::{Cell, Goal, Table};
+use barest::Model;
+use memmap2::Mmap;
+use std::fs::File;
+use std::io;
+
+const GOAL: Goal = Goal::AtLeast(5.0);
+
+const SHOWN: [&str; 4] = ["smollm2-272", "experts-1000", "experts-10000", "experts-92000"];
+
+pub fn table(run: &Run) -> io::Result<Table> {
+    let mut rows = Vec::new();
+    for case in CASES.iter().filter(|case| SHOWN.contains(&case.name)) {
+        if !run.wants("open", case.name) {
+            continue;
+        }
+        let file = case.file(&run.folder)?;
+        let path = &file.path;
+        let [theirs, ours] = race(
+            [
+                Contender::new(|watch| {
+                    let opened = File::open(path).expect("the file");
+                    // SAFETY: nobody else knows of this file.
+                    let map = unsafe { Mmap::map(&opened).expect("a mapping") };
+                    watch.ready(&by_safetensors(&map));
+                }),
+                Contender::new(|watch| {
+                    // SAFETY: nobody else knows of this file.
+                    watch.ready(&unsafe { Model::map(path).expect("a model") });
+                }),
+            ],
+            run.rounds,
+        );
+        let ratio = Spread::of_ratios(&theirs, &ours);
+        rows.push(vec![
+            Cell::Text(case.name.to_owned()),
+            Cell::Seconds(Spread::of(theirs)),
+            Cell::Seconds(Spread::of(ours)),
+            Cell::Times(ratio),
+            GOAL.met_by(ratio.median),
+        ]);
+    }
+    Ok(Table {
+        title: "open: from a path to a model, the file's pages being in memory",
+        columns: &["file", "memmap2 + safetensors", "barest", "barest is faster", "goal"],
+        rows,
+    })
+}

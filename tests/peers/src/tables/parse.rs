@@ -1,0 +1,63 @@
+//! How fast does a header in memory become a proved list of tensors, with an index of their names?
+
+use super::{agree, by_barest, by_safetensors};
+use crate::Run;
+use crate::bench::{Contender, Spread, race};
+use crate::cases::CASES;
+use crate::table::{Cell, Goal, Table};
+use std::io;
+
+/// What the project set out to reach.
+fn goal(case: &str) -> Option<Goal> {
+    match case {
+        "smollm2-272" => Some(Goal::AtLeast(8.0)),
+        "experts-92000" => Some(Goal::AtLeast(10.0)),
+        _ => None,
+    }
+}
+
+pub fn table(run: &Run) -> io::Result<Table> {
+    let mut rows = Vec::new();
+    for case in CASES.iter().filter(|case| run.wants("parse", case.name)) {
+        let file = case.file(&run.folder)?;
+        agree(&file);
+        let bytes = &file.map[..];
+        let [theirs, ours] = race(
+            [
+                Contender::new(|watch| watch.ready(&by_safetensors(bytes))),
+                Contender::new(|watch| watch.ready(&by_barest(bytes))),
+            ],
+            run.rounds,
+        );
+        let (ratio, time) = (Spread::of_ratios(&theirs, &ours), Spread::of(ours));
+        rows.push(vec![
+            Cell::Text(case.name.to_owned()),
+            Cell::Count(file.tensors),
+            Cell::Bytes(file.header_len),
+            Cell::Seconds(Spread::of(theirs)),
+            Cell::Seconds(time),
+            match file.tensors {
+                0 => Cell::None,
+                tensors => Cell::Seconds(time.divided_by(tensors)),
+            },
+            Cell::Each(file.header_len as f64 / time.median / 1e9),
+            Cell::Times(ratio),
+            goal(case.name).map_or(Cell::None, |goal| goal.met_by(ratio.median)),
+        ]);
+    }
+    Ok(Table {
+        title: "parse: a header in memory, to proved tensors and an index of their names",
+        columns: &[
+            "header",
+            "tensors",
+            "header bytes",
+            "safetensors",
+            "barest",
+            "a tensor",
+            "GB/s",
+            "barest is faster",
+            "goal",
+        ],
+        rows,
+    })
+}
