@@ -15,6 +15,7 @@ mod dump;
 mod ls;
 mod output;
 mod sample;
+mod survey;
 mod table;
 mod tour;
 mod values;

@@ -13,6 +13,7 @@ use super::borrow::arrays;
 use super::elements::reserve;
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Formatter};
+use std::ops::Range;
 
 /// A part of a tensor. Its values are those of the tensor's bytes; nothing is copied to make it.
 #[derive(Clone)]
@@ -66,6 +67,12 @@ impl<'a> Sliced<'a> {
         let bytes = self.tensor.bytes();
         let runs: Runs = self.selection.runs();
         runs.map(move |run| &bytes[run.start as usize..run.end as usize])
+    }
+
+    /// Where its bytes stand, run by run, in bytes from the start of the file.
+    pub fn file_ranges(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+        let start = self.tensor.file_range().start;
+        self.selection.runs().map(move |run| start + run.start..start + run.end)
     }
 
     /// Its bytes, if they lie together.
