@@ -61,12 +61,7 @@ impl Drop for Folder {
 }
 
 fn safetensors(header: &str, data: &[u8]) -> Vec<u8> {
-    [
-        &(header.len() as u64).to_le_bytes()[..],
-        header.as_bytes(),
-        data,
-    ]
-    .concat()
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
 }
 
 const A: &[u8] = b"twelve bytes";
@@ -115,11 +110,7 @@ fn held(path: &Path) -> (usize, usize) {
     let descriptors = fs::read_dir("/proc/self/fd").unwrap();
     let opened = descriptors
         .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok())
-        .filter(|target| {
-            target
-                .to_str()
-                .is_some_and(|target| target.contains(path_text))
-        })
+        .filter(|target| target.to_str().is_some_and(|target| target.contains(path_text)))
         .count();
     (mapped, opened)
 }
@@ -127,10 +118,7 @@ fn held(path: &Path) -> (usize, usize) {
 fn the_kernel_tells() -> bool {
     let tells = cfg!(any(target_os = "linux", target_os = "android"));
     if !tells {
-        skip(
-            "/proc/self/maps",
-            "this system does not list what a process holds",
-        );
+        skip("/proc/self/maps", "this system does not list what a process holds");
     }
     tells
 }
@@ -152,21 +140,13 @@ fn each_way_holds_what_it_must_and_dropping_gives_all_of_it_back() {
         ("Mmap::map", |path| Box::new(mmap(path).unwrap()), (1, 0)),
         ("Model::map", |path| Box::new(map(path).unwrap()), (1, 1)),
         ("Model::open", |path| Box::new(open(path).unwrap()), (1, 1)),
-        (
-            "Model::read",
-            |path| Box::new(Model::read(path).unwrap()),
-            (0, 1),
-        ),
+        ("Model::read", |path| Box::new(Model::read(path).unwrap()), (0, 1)),
         (
             "Model::from_bytes",
             |path| Box::new(Model::from_bytes(&fs::read(path).unwrap()).unwrap()),
             (0, 0),
         ),
-        (
-            "Header::open",
-            |path| Box::new(Header::open(path).unwrap()),
-            (0, 0),
-        ),
+        ("Header::open", |path| Box::new(Header::open(path).unwrap()), (0, 0)),
     ];
     let folder = Folder::new();
     for (number, (way, obtain, expected)) in rows.into_iter().enumerate() {
@@ -235,10 +215,7 @@ fn an_empty_file_is_mapped_without_a_call() {
     assert_eq!(mmap(&path).unwrap().as_slice(), b"");
     for (way, attempt) in WAYS {
         let error = attempt(&path).unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::TooShort { found: 0, .. }),
-            "{way}: {error}"
-        );
+        assert!(matches!(error.kind(), ErrorKind::TooShort { found: 0, .. }), "{way}: {error}");
     }
 
     fs::write(&path, b"x").unwrap();
@@ -343,10 +320,7 @@ fn what_is_no_regular_file_is_named_and_not_waited_for() {
             assert_eq!(found, expected, "{way}");
             assert_eq!(error.path(), Some(&*path), "{way}");
             let text = error.to_string();
-            assert!(
-                text.starts_with(path.to_str().unwrap()) && text.ends_with(expected),
-                "{text}"
-            );
+            assert!(text.starts_with(path.to_str().unwrap()) && text.ends_with(expected), "{text}");
         }
     }
 }
@@ -364,10 +338,7 @@ fn a_mapping_of_what_has_no_pages_is_refused() {
     ];
     let taken: Vec<&str> = rows
         .iter()
-        .filter(|(_, file)| {
-            file.as_ref()
-                .is_some_and(|file| Mapping::open(file).is_ok())
-        })
+        .filter(|(_, file)| file.as_ref().is_some_and(|file| Mapping::open(file).is_ok()))
         .map(|(what, _)| *what)
         .collect();
     assert!(taken.is_empty(), "mapped: {taken:?}");
@@ -390,11 +361,7 @@ fn a_path_that_leads_nowhere_is_the_system_s_error_with_the_path() {
     for (path, number) in rows {
         for (way, attempt) in WAYS {
             let error = attempt(&path).unwrap_err();
-            let ErrorKind::Io {
-                action: "open",
-                source,
-            } = error.kind()
-            else {
+            let ErrorKind::Io { action: "open", source } = error.kind() else {
                 panic!("{way}: {error}");
             };
             assert_eq!(source.raw_os_error(), number, "{way}: {error}");
@@ -416,11 +383,7 @@ fn a_file_without_permission_is_the_system_s_error_with_the_path() {
     }
     for (way, attempt) in WAYS {
         let error = attempt(&path).unwrap_err();
-        let ErrorKind::Io {
-            action: "open",
-            source,
-        } = error.kind()
-        else {
+        let ErrorKind::Io { action: "open", source } = error.kind() else {
             panic!("{way}: {error}");
         };
         assert_eq!(source.kind(), io::ErrorKind::PermissionDenied, "{way}");
@@ -443,9 +406,7 @@ fn large(folder: &Folder) -> PathBuf {
     let end = start + len;
     file.set_len(end).unwrap();
     let borders = (1..=3).flat_map(|piece| [piece * PIECE - 8, piece * PIECE]);
-    let inside = (1..)
-        .map(|number| number << 16)
-        .take_while(|at| at + 8 < end);
+    let inside = (1..).map(|number| number << 16).take_while(|at| at + 8 < end);
     for at in borders.chain(inside).chain([start, end - 8]) {
         file.write_all_at(&at.to_le_bytes(), at).unwrap();
     }
@@ -460,10 +421,7 @@ fn reading_gives_what_mapping_gives_with_any_number_of_threads() {
     assert_eq!(mapped.backing(0), Some(&Backing::Mapped));
     let expected = fs::read(&path).unwrap();
     let start = expected.len() - mapped.tensor("t").unwrap().byte_len();
-    assert!(
-        bytes_of(&mapped, "t") == &expected[start..],
-        "mapping gives other bytes"
-    );
+    assert!(bytes_of(&mapped, "t") == &expected[start..], "mapping gives other bytes");
     let rows: [Option<usize>; 5] = [None, Some(1), Some(2), Some(7), Some(usize::MAX)];
     for threads in rows {
         let mut options = OpenOptions::new();
@@ -472,10 +430,7 @@ fn reading_gives_what_mapping_gives_with_any_number_of_threads() {
         }
         let read = options.read(&path).unwrap();
         assert!(matches!(read.backing(0), Some(Backing::Read { .. })));
-        assert!(
-            bytes_of(&read, "t") == &expected[start..],
-            "{threads:?} threads give other bytes"
-        );
+        assert!(bytes_of(&read, "t") == &expected[start..], "{threads:?} threads give other bytes");
     }
 }
 
@@ -484,31 +439,17 @@ fn a_file_cut_short_is_refused_with_its_numbers() {
     let whole = two_tensors();
     let start = whole.len() - A.len() - B.len();
     let folder = Folder::new();
-    for (len, tensor, found) in [
-        (start, "a", 0),
-        (start + 11, "a", 11),
-        (start + 12, "b", 12),
-        (start + 18, "b", 18),
-    ] {
+    for (len, tensor, found) in
+        [(start, "a", 0), (start + 11, "a", 11), (start + 12, "b", 12), (start + 18, "b", 18)]
+    {
         let path = folder.file("cut.safetensors", &whole[..len]);
         for (way, attempt) in WAYS {
             let error = attempt(&path).unwrap_err();
-            let ErrorKind::Truncated {
-                expected: 19,
-                found: data,
-            } = *error.kind()
-            else {
+            let ErrorKind::Truncated { expected: 19, found: data } = *error.kind() else {
                 panic!("{way} of {len}: {error}");
             };
-            assert_eq!(
-                (data, error.tensor()),
-                (found, Some(tensor)),
-                "{way} of {len}"
-            );
-            assert_eq!(
-                (error.offset(), error.path()),
-                (Some(len as u64), Some(&*path))
-            );
+            assert_eq!((data, error.tensor()), (found, Some(tensor)), "{way} of {len}");
+            assert_eq!((error.offset(), error.path()), (Some(len as u64), Some(&*path)));
         }
     }
     for len in [9, start - 1] {
@@ -518,11 +459,7 @@ fn a_file_cut_short_is_refused_with_its_numbers() {
             let ErrorKind::HeaderCut { expected, found } = *error.kind() else {
                 panic!("{way} of {len}: {error}");
             };
-            assert_eq!(
-                (expected, found),
-                (start as u64 - 8, len as u64 - 8),
-                "{way}"
-            );
+            assert_eq!((expected, found), (start as u64 - 8, len as u64 - 8), "{way}");
         }
     }
 }
@@ -563,10 +500,7 @@ fn a_file_that_is_cut_while_it_is_read_is_refused_and_not_waited_for() {
         outcome
     });
     let (expected, found) = outcome.expect("it panics").unwrap();
-    assert!(
-        short <= found && found < expected && expected <= whole,
-        "{found} of {expected}"
-    );
+    assert!(short <= found && found < expected && expected <= whole, "{found} of {expected}");
 }
 
 // What is asked about pages, and advised.
@@ -594,10 +528,7 @@ fn a_page_that_was_touched_is_resident() {
 
     // 2. One of them.
     assert_eq!(std::hint::black_box(mapped[40 * page]), 0);
-    assert_eq!(
-        residency(0..mapped.len()).unwrap().iter().nth(40),
-        Some(true)
-    );
+    assert_eq!(residency(0..mapped.len()).unwrap().iter().nth(40), Some(true));
     let one = residency(40 * page + 1..40 * page + 2).unwrap();
     assert_eq!((one.first_page(), one.pages(), one.resident()), (40, 1, 1));
 
@@ -629,10 +560,8 @@ fn each_advice_is_taken_or_unknown_and_changes_no_byte() {
         let backing = shard.backing();
         for advice in ADVICE {
             // HugePage needs a kernel with large pages, the last two one that is not old.
-            let everywhere = !matches!(
-                advice,
-                Advice::Cold | Advice::HugePage | Advice::PopulateRead
-            );
+            let everywhere =
+                !matches!(advice, Advice::Cold | Advice::HugePage | Advice::PopulateRead);
             match shard.mapping().advise(0..expected.len(), advice) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Unsupported && !everywhere => {}
@@ -641,10 +570,7 @@ fn each_advice_is_taken_or_unknown_and_changes_no_byte() {
         }
         let view = model.tensor("t").unwrap();
         let start = view.file_range().start as usize;
-        assert!(
-            view.bytes() == &expected[start..],
-            "{backing}: advice changed the bytes"
-        );
+        assert!(view.bytes() == &expected[start..], "{backing}: advice changed the bytes");
     }
 }
 
@@ -657,28 +583,14 @@ fn to_populate_pages_that_the_file_has_lost_is_an_error() {
     let mapping = Mapping::open(&File::open(&path).unwrap()).unwrap();
     match mapping.advise(0..4 * page, Advice::PopulateRead) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            return skip(
-                "MADV_POPULATE_READ",
-                "the kernel is older than Linux 5.14, or no Linux",
-            );
+            return skip("MADV_POPULATE_READ", "the kernel is older than Linux 5.14, or no Linux");
         }
         outcome => outcome.unwrap(),
     }
-    File::options()
-        .write(true)
-        .open(&path)
-        .unwrap()
-        .set_len(page as u64)
-        .unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(page as u64).unwrap();
     mapping.advise(0..page, Advice::PopulateRead).unwrap();
     for lost in [page..2 * page, 0..4 * page, 4 * page - 1..4 * page] {
-        let error = mapping
-            .advise(lost.clone(), Advice::PopulateRead)
-            .unwrap_err();
-        assert_ne!(
-            error.kind(),
-            io::ErrorKind::Unsupported,
-            "{lost:?}: {error}"
-        );
+        let error = mapping.advise(lost.clone(), Advice::PopulateRead).unwrap_err();
+        assert_ne!(error.kind(), io::ErrorKind::Unsupported, "{lost:?}: {error}");
     }
 }

@@ -151,25 +151,61 @@ fn dump_shows_bytes_as_they_stand_and_values_as_they_are() {
     assert!(out.contains("… 4 more elements"), "{out}");
 
     let (out, _, _) = run(&["dump", path, "f", "--json"]);
-    assert!(out.contains(r#""values": [null, null]"#), "{out}");
-    assert!(out.contains(r#""raw": ["14", "15"]"#), "{out}");
+    assert!(out.contains(r#""values": [2.0, 0.5, 3.0, 0.5]"#), "{out}");
+    assert!(out.contains(r#""raw": ["4", "1", "5", "1"]"#), "{out}");
     let (out, _, _) = run(&["dump", path, "s"]);
     let row: Vec<&str> = out.lines().nth(2).unwrap().split_whitespace().collect();
     assert_eq!(row[2..], ["161718191a1b1c1d", &0x1d1c_1b1a_1918_1716_u64.to_string()]);
 
+    let (out, _, _) = run(&["dump", path, "m", "--slice", ":,::2", "--json"]);
+    assert!(out.contains(r#""shape": [2,2]"#), "{out}");
+    assert!(out.contains(r#""raw": ["0001", "0405", "0607", "0a0b"]"#), "{out}");
+    let (out, _, _) = run(&["dump", path, "m", "3", "--slice", ":,1:", "--json"]);
+    assert!(out.contains(r#""raw": ["0203", "0405", "0809"]"#), "{out}");
+    let (out, _, _) = run(&["dump", path, "m", "--slice", "0:0"]);
+    assert!(out.contains("slice [0:0]: [0,3]") && out.contains("no elements"), "{out}");
+
     for (arguments, status, told) in [
-        (&["dump", path, "m", "--row", "2"][..], 1, "has 2 rows"),
-        (&["dump", path, "s", "--row", "0"], 1, "is a scalar"),
-        (&["dump", path, "f", "--row", "0"], 1, "need not begin at a byte"),
+        (&["dump", path, "m", "--row", "2"][..], 1, "expected one below 2, found 2"),
+        (&["dump", path, "s", "--row", "0"], 1, "it is a scalar"),
+        (&["dump", path, "f", "--row", "0"], 1, "elements of F4 share bytes"),
         (&["dump", path, "mm"], 1, "the nearest name is `m`"),
         (&["dump", path, "m", "x"], 2, "N must be a number"),
         (&["dump", path], 2, "expected PATH TENSOR [N]"),
         (&["dump", path, "m", "--row"], 2, "--row needs a value"),
+        (&["dump", path, "m", "--slice", "1:0"], 1, "the range 1..0"),
+        (&["dump", path, "m", "--slice", "0,0,0"], 1, "there is no axis 2"),
+        (&["dump", path, "m", "--slice", "-1"], 2, "is no slice such as"),
+        (&["dump", path, "m", "--slice", "0", "--row", "0"], 2, "exclude each other"),
     ] {
         let (out, err, found) = run(arguments);
         assert_eq!((out.as_str(), found), ("", status), "{arguments:?}: {err}");
         assert!(err.contains(told), "{arguments:?}: {err}");
     }
+}
+
+#[test]
+fn check_looks_at_values_and_says_what_it_saw() {
+    let scratch = Scratch::new("values");
+    let header = r#"{"f":{"dtype":"BF16","shape":[6],"data_offsets":[0,12]},"b":{"dtype":"BOOL","shape":[3],"data_offsets":[12,15]},"i":{"dtype":"I8","shape":[3],"data_offsets":[15,18]},"e":{"dtype":"F32","shape":[0],"data_offsets":[18,18]}}"#;
+    let path = scratch.model("v.safetensors", header, 18);
+    let mut bytes = fs::read(&path).unwrap();
+    let data = 8 + header.len();
+    // 0, 1, -2, infinity, NaN, -0; false, true, no boolean; -1, 0, 7.
+    bytes[data..].copy_from_slice(&[
+        0, 0, 0x80, 0x3f, 0, 0xc0, 0x80, 0x7f, 0xc0, 0x7f, 0, 0x80, 0, 1, 2, 255, 0, 7,
+    ]);
+    fs::write(&path, bytes).unwrap();
+    let (out, err, status) = run(&["check", "--values", text(&path)]);
+    assert_eq!((err.as_str(), status), ("", 0), "a NaN makes no file bad");
+    let row = |name: &str| -> Vec<String> {
+        let row = out.lines().find(|line| line.starts_with(name)).unwrap();
+        row.split_whitespace().skip(1).map(str::to_owned).collect()
+    };
+    assert_eq!(row("f "), ["BF16", "1", "1", "2", "-2.00000", "1.00000", "3"]);
+    assert_eq!(row("b "), ["BOOL", "0", "0", "1", "false", "true", "2"]);
+    assert_eq!(row("i "), ["I8", "0", "0", "1", "-1", "7", "-"]);
+    assert_eq!(row("e "), ["F32", "0", "0", "0", "-", "-", "-"]);
 }
 
 #[test]

@@ -80,11 +80,7 @@ fn plan() -> impl Strategy<Value = Plan> {
             .filter(|(name, ..)| seen.insert(name.clone()))
             .map(|(name, dtype, shape, salt)| Planned::new(name, dtype, shape, salt))
             .collect();
-        Plan {
-            tensors,
-            metadata,
-            choices,
-        }
+        Plan { tensors, metadata, choices }
     })
 }
 
@@ -95,12 +91,7 @@ impl Planned {
             shape.insert(0, 4);
         }
         let len = elements(&shape) * dtype.bits() / 8;
-        Planned {
-            name,
-            dtype,
-            shape,
-            bytes: (0..len).map(|at| pattern(salt, at)).collect(),
-        }
+        Planned { name, dtype, shape, bytes: (0..len).map(|at| pattern(salt, at)).collect() }
     }
 
     fn byte_len(&self) -> u64 {
@@ -179,18 +170,12 @@ impl Plan {
 
     /// The file with offsets that are wrong in the way that `moves` say, and as long as they ask for.
     fn write_moved(&self, moves: &[Move]) -> Written<'_> {
-        let mut pen = Pen {
-            choices: &self.choices,
-            used: 0,
-        };
+        let mut pen = Pen { choices: &self.choices, used: 0 };
         let mut end = 0;
         let place = |tensor| {
             let begin = end;
             end += Planned::byte_len(tensor);
-            Placed {
-                tensor,
-                offsets: (begin, end),
-            }
+            Placed { tensor, offsets: (begin, end) }
         };
         let mut tensors: Vec<Placed> = self.tensors.iter().map(place).collect();
         moves.iter().for_each(|each| each.apply(&mut tensors));
@@ -213,11 +198,7 @@ impl Plan {
         if !moves.is_empty() {
             file.resize((data_start + asked_for.unwrap_or(0)) as usize, 0);
         }
-        Written {
-            file,
-            data_start,
-            tensors,
-        }
+        Written { file, data_start, tensors }
     }
 }
 
@@ -261,14 +242,7 @@ impl Pen<'_> {
     }
 
     fn member(&mut self, key: &str, value: &str) -> String {
-        [
-            &self.string(key),
-            &self.blanks(),
-            ":",
-            &self.blanks(),
-            value,
-        ]
-        .concat()
+        [&self.string(key), &self.blanks(), ":", &self.blanks(), value].concat()
     }
 
     fn string(&mut self, text: &str) -> String {
@@ -312,14 +286,7 @@ impl Pen<'_> {
             self.member("data_offsets", &offsets),
         ];
         for _ in 3..self.below(6) {
-            let keys = [
-                "strides",
-                "",
-                "Shape",
-                "dtypes",
-                "data_offsets ",
-                METADATA_KEY,
-            ];
+            let keys = ["strides", "", "Shape", "dtypes", "data_offsets ", METADATA_KEY];
             let key = self.one_of(&keys);
             let value = match self.below(8) {
                 // With the header and the entry the deepest that is read.
@@ -647,10 +614,7 @@ fn a_damaged_file_is_refused_in_one_line_or_tiles_all_the_same() {
     }
     // Neither half may become a test of nothing.
     let (accepted, refused) = (accepted.get(), refused.get());
-    assert!(
-        accepted > CASES / 20 && refused > CASES / 4,
-        "{accepted} accepted, {refused} refused"
-    );
+    assert!(accepted > CASES / 20 && refused > CASES / 4, "{accepted} accepted, {refused} refused");
 }
 
 fn it_tiles(header: &Header, file: &[u8]) -> TestCaseResult {
@@ -675,10 +639,7 @@ fn it_tiles(header: &Header, file: &[u8]) -> TestCaseResult {
         );
         let bytes = &file[range.start as usize..range.end as usize];
         prop_assert_eq!(view.bytes(), bytes);
-        prop_assert_eq!(
-            model.get(info.name()).map(|found| found.bytes()),
-            Some(bytes)
-        );
+        prop_assert_eq!(model.get(info.name()).map(|found| found.bytes()), Some(bytes));
     }
     prop_assert_eq!(end, file.len() as u64);
     Ok(())
@@ -689,13 +650,7 @@ fn it_is_one_line(error: &barest::Error, file: &[u8]) -> TestCaseResult {
     let is_plain = |text: &str| !text.is_empty() && !text.chars().any(moves_the_cursor);
     prop_assert!(is_plain(&text), "{:?}", text);
     prop_assert!(text.len() < 2000, "{:?}", text);
-    prop_assert!(
-        error
-            .offset()
-            .is_none_or(|offset| offset <= file.len() as u64),
-        "{}",
-        text
-    );
+    prop_assert!(error.offset().is_none_or(|offset| offset <= file.len() as u64), "{}", text);
     if let Some(caret) = error.caret() {
         let lines: Vec<&str> = caret.split('\n').collect();
         prop_assert_eq!(lines.len(), 2, "{:?}", caret);
@@ -764,8 +719,7 @@ impl Place {
             true => len,
             false => self.page * Mapping::page_size(),
         };
-        self.beyond
-            .unwrap_or_else(|| base.saturating_add_signed(self.by))
+        self.beyond.unwrap_or_else(|| base.saturating_add_signed(self.by))
     }
 }
 
@@ -820,11 +774,7 @@ fn a_range_of_a_mapping_is_answered_or_refused_and_never_wrong() {
             Ok(())
         });
         outcome.unwrap_or_else(|error| panic!("{len} bytes: {error}"));
-        assert!(
-            answered.get() > 20,
-            "{} answers of {len} bytes",
-            answered.get()
-        );
+        assert!(answered.get() > 20, "{} answers of {len} bytes", answered.get());
         assert_eq!(fs::read(&file.0).unwrap(), bytes, "advice changed the file");
     }
 }
@@ -941,10 +891,7 @@ fn rows_agree<E: Oracle>(found: &Elements<E>, shape: &[u64], expected: &[u64]) -
     // 1. Every element, from both ends, by its number, and into a buffer that fits.
     let bits = |values: Vec<E::Value>| values.into_iter().map(E::bits).collect::<Vec<_>>();
     prop_assert_eq!(found.shape(), shape);
-    prop_assert_eq!(
-        (found.len(), found.is_empty()),
-        (expected.len(), expected.is_empty())
-    );
+    prop_assert_eq!((found.len(), found.is_empty()), (expected.len(), expected.is_empty()));
     prop_assert_eq!(found.iter().len(), expected.len());
     prop_assert_eq!(bits(found.iter().collect()), expected);
     prop_assert_eq!(bits(found.to_vec().unwrap()), expected);
@@ -973,11 +920,7 @@ fn rows_agree<E: Oracle>(found: &Elements<E>, shape: &[u64], expected: &[u64]) -
             _ => return Err(TestCaseError::fail(error.to_string())),
         };
         prop_assert_eq!(numbers, (expected.len(), len));
-        prop_assert!(
-            values
-                .into_iter()
-                .all(|value| E::bits(value) == E::bits(E::mark()))
-        );
+        prop_assert!(values.into_iter().all(|value| E::bits(value) == E::bits(E::mark())));
     }
 
     // 3. Every row in turn, and none behind the last.
@@ -1001,11 +944,7 @@ fn rows_agree<E: Oracle>(found: &Elements<E>, shape: &[u64], expected: &[u64]) -
     // Only rows without elements can be too many to visit.
     for index in (0..rows.min(8)).chain(rows.checked_sub(1)) {
         let start = (index * len as u64) as usize;
-        rows_agree(
-            &found.row(index as usize).unwrap(),
-            of_row,
-            &expected[start..start + len],
-        )?;
+        rows_agree(&found.row(index as usize).unwrap(), of_row, &expected[start..start + len])?;
     }
     Ok(())
 }

@@ -25,10 +25,7 @@ fn fixtures() -> Option<PathBuf> {
     };
     let folder = named.or_else(beside);
     if folder.is_none() {
-        skip(
-            "BAREST_FIXTURES",
-            "it should name the folder of real files and known answers",
-        );
+        skip("BAREST_FIXTURES", "it should name the folder of real files and known answers");
     }
     folder
 }
@@ -48,10 +45,7 @@ struct Expected {
 fn expected(table: &str) -> BTreeMap<String, Vec<Expected>> {
     let mut files: BTreeMap<String, Vec<Expected>> = BTreeMap::new();
     let mut lines = table.lines();
-    assert_eq!(
-        lines.next(),
-        Some("file\tname_json\tdtype\tshape\tstart\tlength\tsha256")
-    );
+    assert_eq!(lines.next(), Some("file\tname_json\tdtype\tshape\tstart\tlength\tsha256"));
     for line in lines {
         let cells: Vec<&str> = line.split('\t').collect();
         let [file, name, dtype, shape, start, len, sha256] = cells[..] else {
@@ -75,9 +69,7 @@ fn unquoted(json: &str) -> Option<String> {
     let mut characters = json.strip_prefix('"')?.strip_suffix('"')?.chars();
     while let Some(character) = characters.next() {
         text.push(match character {
-            '\\' => characters
-                .next()
-                .filter(|next| matches!(next, '"' | '\\'))?,
+            '\\' => characters.next().filter(|next| matches!(next, '"' | '\\'))?,
             plain => plain,
         });
     }
@@ -98,10 +90,7 @@ fn found(view: TensorView, sha256: Option<String>, unknown: &str) -> Expected {
 
 /// What the command of that name says of bytes on its standard input; `None` without it.
 fn sha256(bytes: &[u8]) -> Option<String> {
-    let command = Command::new("sha256sum")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn();
+    let command = Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut command = match command {
         Err(error) if error.kind() == ErrorKind::NotFound => return None,
         command => command.unwrap(),
@@ -141,10 +130,7 @@ fn every_tensor_is_where_and_what_it_was_when_it_was_collected() {
     let mut absent = BTreeSet::new();
     let mut checked = 0;
     for (name, mut rows) in expected(&table) {
-        let path = folders
-            .iter()
-            .map(|folder| folder.join(&name))
-            .find(|path| path.is_file());
+        let path = folders.iter().map(|folder| folder.join(&name)).find(|path| path.is_file());
         let Some(path) = path else {
             absent.insert(name);
             continue;
@@ -166,19 +152,13 @@ fn every_tensor_is_where_and_what_it_was_when_it_was_collected() {
                 assert_eq!(&found(other, None, &row.sha256), row, "{name}, {way}");
                 let same = mapped.tensor(&row.name).unwrap();
                 assert!(other.bytes() == same.bytes(), "{name}, {way}: {other:?}");
-                assert!(
-                    model.tensor(&row.name).unwrap().bytes() == same.bytes(),
-                    "{other:?}"
-                );
+                assert!(model.tensor(&row.name).unwrap().bytes() == same.bytes(), "{other:?}");
             }
         }
     }
     assert!(checked > 0, "no file of the table is in {folders:?}");
     if !absent.is_empty() {
-        skip(
-            "BAREST_REAL",
-            &format!("it should name a folder with {absent:?}"),
-        );
+        skip("BAREST_REAL", &format!("it should name a folder with {absent:?}"));
     }
 }
 
@@ -187,10 +167,8 @@ fn every_tensor_is_where_and_what_it_was_when_it_was_collected() {
 fn every_bf16_is_the_number_that_is_known() {
     let Some(fixtures) = fixtures() else { return };
     let table = fs::read(fixtures.join("known-answers/tables/bf16_to_f32.u32le")).unwrap();
-    let known: Vec<u32> = table
-        .chunks_exact(4)
-        .map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
-        .collect();
+    let known: Vec<u32> =
+        table.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect();
     assert_eq!(known.len(), 1 << 16);
     for (bits, known) in (0..=u16::MAX).zip(&known) {
         assert_eq!(Bf16(bits).to_f32().to_bits(), *known, "{bits:04x}");
@@ -210,11 +188,7 @@ fn every_bf16_is_the_number_that_is_known() {
         assert!(bits(elements.iter().collect()) == known);
         assert!(bits(view.to_f32().unwrap()) == known);
         for (row, known) in known.chunks(256).enumerate() {
-            assert_eq!(
-                bits(elements.row(row).unwrap().to_vec().unwrap()),
-                known,
-                "row {row}"
-            );
+            assert_eq!(bits(elements.row(row).unwrap().to_vec().unwrap()), known, "row {row}");
         }
     }
 }
@@ -230,14 +204,8 @@ fn the_reader_of_the_table_sees_what_differs() {
                  x\t\"t\"\tU8\t[1,2]\t70\t2\t00\n";
     let rows = expected(table);
     let row = &rows["x"][0];
-    assert_eq!(
-        (rows.len(), row.start, row.len, &*row.shape),
-        (1, 70, 2, "[1,2]")
-    );
+    assert_eq!((rows.len(), row.start, row.len, &*row.shape), (1, 70, 2, "[1,2]"));
     if let Some(hash) = sha256(b"abc") {
-        assert!(
-            hash.starts_with("ba7816bf8f01cfea") && hash.len() == 64,
-            "{hash}"
-        );
+        assert!(hash.starts_with("ba7816bf8f01cfea") && hash.len() == 64, "{hash}");
     }
 }

@@ -251,7 +251,10 @@ fn a_type_stands_for_its_own_dtypes_and_no_other() {
     use Dtype::*;
     let bytes = &[Bool, U8, F8E5M2, F8E4M3, F8E8M0, F8E4M3Fnuz, F8E5M2Fnuz][..];
     let one = &[Bool, U8, I8, F8E5M2, F8E4M3, F8E8M0, F8E4M3Fnuz, F8E5M2Fnuz][..];
-    let floats = "BF16 or F32";
+    let floats = "a float dtype";
+    let all_floats = &[
+        Bf16, F16, F32, F64, F8E5M2, F8E4M3, F8E8M0, F8E4M3Fnuz, F8E5M2Fnuz, F6E2M3, F6E3M2, F4,
+    ][..];
     let rows: [(&str, Look, &[Dtype]); 24] = [
         ("u8", slice::<u8>, bytes),
         ("i8", slice::<i8>, &[I8]),
@@ -270,8 +273,8 @@ fn a_type_stands_for_its_own_dtypes_and_no_other() {
         ("I64", values::<i64>, &[I64]),
         ("F64", values::<f64>, &[F64]),
         ("BF16", |view| view.bf16().map(drop), &[Bf16]),
-        (floats, |view| view.to_f32().map(drop), &[Bf16, F32]),
-        (floats, |view| view.read_f32(&mut [0.0; 32]), &[Bf16, F32]),
+        (floats, |view| view.to_f32().map(drop), all_floats),
+        (floats, |view| view.read_f32(&mut [0.0; 32]), all_floats),
         ("1 byte", chunks::<1>, one),
         ("2 bytes", chunks::<2>, &[I16, U16, F16, Bf16]),
         ("3 bytes", chunks::<3>, &[]),

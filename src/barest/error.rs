@@ -295,9 +295,47 @@ pub enum ErrorKind {
         /// The index.
         found: u64,
     },
-    /// A row was asked of a tensor that has no axis to take it from, or of elements without an
-    /// address of their own.
+    /// A row was asked of a scalar.
     NoRows,
+    /// An axis that the tensor does not have.
+    NoSuchAxis {
+        /// How many it has.
+        expected: usize,
+        /// Which was asked for, counted from 0.
+        found: usize,
+    },
+    /// A range of an axis that ends behind it or before its own start, or goes in steps of 0.
+    BadRange {
+        /// The axis's length.
+        dimension: u64,
+        /// The first index.
+        start: u64,
+        /// The index behind the last.
+        end: u64,
+        /// The step.
+        step: u64,
+    },
+    /// An axis that cannot be dealt out evenly.
+    Uneven {
+        /// Its length.
+        dimension: u64,
+        /// Among how many.
+        world: u64,
+    },
+    /// A part of a tensor whose elements below 8 bits do not begin and end with a byte.
+    SplitsByte {
+        /// The dtype.
+        dtype: Dtype,
+    },
+    /// The same, where the dtype is not known.
+    PartOfByte,
+    /// A byte of a BOOL tensor that is neither 0 nor 1.
+    NotABool {
+        /// The element.
+        index: usize,
+        /// The byte.
+        found: u8,
+    },
 }
 
 impl Error {
@@ -598,7 +636,25 @@ impl Display for ErrorKind {
             OutOfRange { expected, found } => {
                 write!(f, "index out of range: expected one below {expected}, found {found}")
             }
-            NoRows => f.write_str("it has no rows: the shape is [] or an element is below 8 bits"),
+            NoRows => f.write_str("it has no rows: it is a scalar, of shape []"),
+            NoSuchAxis { expected, found } => {
+                write!(f, "there is no axis {found}: the tensor has {expected}, counted from 0")
+            }
+            BadRange { dimension, start, end, step } => write!(
+                f,
+                "the range {start}..{end} in steps of {step} is none of an axis of {dimension}"
+            ),
+            Uneven { dimension, world } => {
+                write!(f, "an axis of {dimension} cannot be dealt out evenly among {world}")
+            }
+            SplitsByte { dtype } => write!(
+                f,
+                "elements of {dtype} share bytes, and this part would begin or end within one"
+            ),
+            PartOfByte => f.write_str("this part would begin or end within a byte"),
+            NotABool { index, found } => {
+                write!(f, "element {index} is no truth value: expected 0 or 1, found {found}")
+            }
         }
     }
 }

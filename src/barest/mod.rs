@@ -43,6 +43,8 @@ mod header; // the header, proved
 
 mod decode; // what number an element stands for
 
+mod slice; // which bytes belong to a part of a tensor
+
 mod shard; // what belongs to one file
 
 mod tensor; // views of a tensor, borrowed or kept
@@ -53,7 +55,10 @@ mod model; // from a path to a model
 mod skip;
 
 pub use bytes::{Backing, ReadReason};
-pub use decode::{Bf16, Element, Plain};
+pub use decode::{
+    Bf16, Bool, C64, Element, F4, F6E2M3, F6E3M2, F8E4M3, F8E4M3Fnuz, F8E5M2, F8E5M2Fnuz, F8E8M0,
+    F16, Float, LANES, Plain,
+};
 pub use dtype::Dtype;
 pub use error::{Error, ErrorKind, Result};
 pub use header::{Header, Metadata, Remark, TensorInfo};
@@ -61,5 +66,6 @@ pub use mapping::{Mapping, Mmap, Residency};
 pub use model::Model;
 pub use options::{DEFAULT_HEADER_CAP, OpenOptions};
 pub use shard::Shard;
+pub use slice::Select;
 pub use sys::{Advice, PageFaults, page_faults, terminal_columns};
-pub use tensor::{Bf16View, Elements, Tensor, TensorView};
+pub use tensor::{Bf16View, Elements, Floats, Sliced, Tensor, TensorView};

@@ -1,27 +1,32 @@
 //! Are these files what they claim to be?
 
-use super::End;
 use super::arguments::{Arguments, usage};
 use super::ls::size_in_words;
 use super::output::Output;
+use super::{End, survey};
 use barest::Header;
 use barest::escape::Shown;
 use std::io::Write;
 use std::path::Path;
 
 pub const HELP: &str = "\
-usage: barest check PATH...
+usage: barest check [--values] PATH...
 
 Validates safetensors files in full: every byte of the header, and that the tensors
 tile the data section up to the last byte of the file. One line for each file; below
 a bad one the place, drawn; below a good one remarks, where it departs from the
-written format or surprises some readers. Goes on after a bad file. Values are not
-looked at: the format allows any.
+written format or surprises some readers. Goes on after a bad file.
 
-Exit status: 0 if all are good, 1 if any is bad.
+  --values   looks at the values too, of which the format allows any: for each tensor
+             how many are NaN, infinite, zero, the least and the greatest of the
+             others, and the index of the first that is no finite number (of BOOL:
+             neither 0 nor 1). The file is mapped: nobody may change it meanwhile.
+
+Exit status: 0 if all are good, 1 if any is bad. A NaN makes no file bad.
 ";
 
-pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
+pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
+    let values = arguments.flag("--values");
     let paths = arguments.positional()?;
     if paths.is_empty() {
         return Err(usage("check", "expected at least one path".to_owned()));
@@ -31,16 +36,9 @@ pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
         let path = Path::new(path);
         match Header::open(path) {
             Ok(header) => {
-                let tensors = header.len();
-                writeln!(
-                    output,
-                    "good  {}: {tensors} tensor{}, {} of data",
-                    Shown(&path.to_string_lossy()),
-                    if tensors == 1 { "" } else { "s" },
-                    size_in_words(header.data_len())
-                )?;
-                for remark in header.remarks() {
-                    writeln!(output, "      remark: {remark}")?;
+                good(path, &header, output)?;
+                if values {
+                    survey::write(path, output)?;
                 }
             }
             Err(error) => {
@@ -57,4 +55,19 @@ pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
         (_, 1) => Err(End::Bad(format!("{} is bad", Shown(&paths[0].to_string_lossy())))),
         (bad, all) => Err(End::Bad(format!("{bad} of {all} files are bad"))),
     }
+}
+
+fn good(path: &Path, header: &Header, output: &mut Output) -> Result<(), End> {
+    let tensors = header.len();
+    writeln!(
+        output,
+        "good  {}: {tensors} tensor{}, {} of data",
+        Shown(&path.to_string_lossy()),
+        if tensors == 1 { "" } else { "s" },
+        size_in_words(header.data_len())
+    )?;
+    for remark in header.remarks() {
+        writeln!(output, "      remark: {remark}")?;
+    }
+    Ok(())
 }

@@ -4,22 +4,24 @@ use super::arguments::{Arguments, show, usage};
 use super::output::Output;
 use super::table::Table;
 use super::{End, ls, values};
-use barest::TensorView;
 use barest::escape::{Json, Shape, Shown};
+use barest::{Select, Sliced, TensorView};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
 
 pub const HELP: &str = "\
-usage: barest dump PATH TENSOR [N] [--row I] [--json]
+usage: barest dump PATH TENSOR [N] [--row I | --slice S] [--json]
 
-Shows the first N elements of a tensor (16 if not said): index, the bytes as they
-stand in the file, the value. Of dtypes below 8 bits, bytes are shown. Values of F16,
-F8, F6 and F4 are not decoded by this version.
+Shows the first N elements of a tensor (16 if not said): index, file offset, the bytes
+as they stand in the file, the value. Of elements below 8 bits, the bits are shown as
+one number, and the low bits of a byte are the first element.
 
-  --row I    elements of row I: what stands at index I of the first axis
-  --json     one object: {\"values\": [...], \"raw\": [\"hex\", ...]}; floats exactly,
-             NaN and infinities as strings, null for what is not decoded
+  --row I     all elements (or N of them) at index I of the first axis
+  --slice S   all elements (or N) of a part: for each axis, separated by commas, an
+              index, a range or a range with a step, as in '3,0:64,::2'
+  --json      one object: {\"values\": [...], \"raw\": [\"hex\", ...]}; floats exactly,
+              NaN and infinities as strings
 
 The file is mapped: nobody may change it meanwhile.
 ";
@@ -29,9 +31,24 @@ const FEW: usize = 16;
 
 pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     let json = arguments.flag("--json");
-    let row = match arguments.option("--row")? {
-        Some(row) => Some(number(row.as_ref(), "--row")?),
-        None => None,
+    let row = arguments.option("--row")?;
+    let slice = arguments.option("--slice")?;
+    let (part, selects) = match (row, slice) {
+        (Some(_), Some(_)) => {
+            return Err(arguments.usage("--row and --slice exclude each other".to_owned()));
+        }
+        (Some(row), None) => {
+            let index = number(row.as_ref(), "--row")? as u64;
+            (Some(format!("row {index}")), vec![Select::Index(index)])
+        }
+        (None, Some(slice)) => {
+            let selects = parse(&slice).ok_or_else(|| {
+                let slice = show(slice.as_ref());
+                arguments.usage(format!("`{slice}` is no slice such as '3,0:64,::2'"))
+            })?;
+            (Some(format!("slice [{}]", show(slice.as_ref()))), selects)
+        }
+        (None, None) => (None, Vec::new()),
     };
     let positional = arguments.positional()?;
     let (path, name, most) = match &positional[..] {
@@ -48,13 +65,15 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     };
     let model = super::open(Path::new(path))?;
     let tensor = model.tensor(name)?;
-    let Span { first, all } = span(&tensor, row)?;
-    // A row is meant whole; of a tensor a few elements are enough.
-    let most = most.unwrap_or(if row.is_some() { usize::MAX } else { FEW });
-    let last = first + all.min(most);
+    let sliced = match &selects[..] {
+        [Select::Index(row)] => tensor.row(*row as usize)?,
+        selects => tensor.slice(selects)?,
+    };
+    // A part is meant whole; of a tensor a few elements are enough.
+    let most = most.unwrap_or(if part.is_some() { usize::MAX } else { FEW });
     match json {
-        true => write_json(&tensor, first, last, output),
-        false => write_table(&tensor, row, Span { first, all }, last, output),
+        true => write_json(&tensor, &sliced, most, output),
+        false => write_table(&tensor, part, &sliced, most, output),
     }
 }
 
@@ -64,55 +83,61 @@ fn number(argument: &OsStr, what: &str) -> Result<usize, End> {
     })
 }
 
-/// Units (elements, or bytes below 8 bits) from `first` on.
-#[derive(Clone, Copy)]
-struct Span {
-    first: usize,
-    all: usize,
+/// A slice as NumPy writes it, without negative numbers and `...`.
+fn parse(slice: &str) -> Option<Vec<Select>> {
+    let number = |text: &str| match text.trim() {
+        "" => Some(None),
+        digits => digits.parse::<u64>().ok().map(Some),
+    };
+    let one = |text: &str| -> Option<Select> {
+        let parts: Vec<&str> = text.split(':').collect();
+        match parts[..] {
+            [index] => number(index)?.map(Select::Index),
+            [start, end] => Some(Select::Range {
+                start: number(start)?.unwrap_or(0),
+                end: number(end)?,
+                step: 1,
+            }),
+            [start, end, step] => Some(Select::Range {
+                start: number(start)?.unwrap_or(0),
+                end: number(end)?,
+                step: number(step)?.unwrap_or(1),
+            }),
+            _ => None,
+        }
+    };
+    slice.split(',').map(one).collect()
 }
 
-/// The units of a tensor, or of one of its rows.
-fn span(tensor: &TensorView<'_>, row: Option<usize>) -> Result<Span, End> {
-    let all = tensor.byte_len() / values::unit_bytes(tensor.dtype());
-    let Some(row) = row else {
-        return Ok(Span { first: 0, all });
-    };
-    let name = Shown(tensor.name());
-    let Some(&rows) = tensor.shape().first() else {
-        return Err(End::Bad(format!("tensor `{name}` is a scalar and has no rows")));
-    };
-    if row as u64 >= rows {
-        let line =
-            format!("tensor `{name}` has {rows} rows, counted from 0; there is no row {row}");
-        return Err(End::Bad(line));
-    }
-    if tensor.dtype().element_bytes().is_none() {
-        let line = format!("rows of {} need not begin at a byte", tensor.dtype());
-        return Err(End::Bad(line));
-    }
-    let units = (all as u64 / rows) as usize;
-    Ok(Span { first: row.saturating_mul(units), all: units })
+/// The elements of a part, by their index in the tensor.
+fn indices(tensor: &TensorView<'_>, sliced: &Sliced<'_>) -> impl Iterator<Item = usize> {
+    let (start, bits) = (tensor.file_range().start, tensor.dtype().bits());
+    sliced.file_ranges().flat_map(move |range| {
+        ((range.start - start) * 8 / bits) as usize..((range.end - start) * 8 / bits) as usize
+    })
 }
 
 fn write_json(
     tensor: &TensorView<'_>,
-    first: usize,
-    last: usize,
+    sliced: &Sliced<'_>,
+    most: usize,
     output: &mut Output,
 ) -> Result<(), End> {
     write!(
         output,
-        "{{\"name\": {}, \"dtype\": \"{}\", \"shape\": {}, \"first\": {first},\n\"values\": [",
+        "{{\"name\": {}, \"dtype\": \"{}\", \"shape\": {},\n\"values\": [",
         Json(tensor.name()),
         tensor.dtype(),
-        ls::shape(tensor.shape())
+        ls::shape(sliced.shape())
     )?;
-    for (number, shown) in values::show(tensor, first, last).enumerate() {
-        write!(output, "{}{}", if number > 0 { ", " } else { "" }, shown.json)?;
+    for (number, index) in indices(tensor, sliced).take(most).enumerate() {
+        let comma = if number > 0 { ", " } else { "" };
+        write!(output, "{comma}{}", values::show(tensor, index).json)?;
     }
     write!(output, "],\n\"raw\": [")?;
-    for (number, shown) in values::show(tensor, first, last).enumerate() {
-        write!(output, "{}\"{}\"", if number > 0 { ", " } else { "" }, shown.raw)?;
+    for (number, index) in indices(tensor, sliced).take(most).enumerate() {
+        let comma = if number > 0 { ", " } else { "" };
+        write!(output, "{comma}\"{}\"", values::show(tensor, index).raw)?;
     }
     writeln!(output, "]}}")?;
     Ok(())
@@ -120,13 +145,12 @@ fn write_json(
 
 fn write_table(
     tensor: &TensorView<'_>,
-    row: Option<usize>,
-    span: Span,
-    last: usize,
+    part: Option<String>,
+    sliced: &Sliced<'_>,
+    most: usize,
     output: &mut Output,
 ) -> Result<(), End> {
     let range = tensor.file_range();
-    let unit = values::unit_bytes(tensor.dtype());
     writeln!(
         output,
         "{}  {} {}  file bytes {}..{}",
@@ -136,35 +160,34 @@ fn write_table(
         range.start,
         range.end
     )?;
-    if let Some(row) = row {
-        writeln!(output, "row {row}")?;
+    if let Some(part) = part {
+        writeln!(output, "{part}: {}", Shape(sliced.shape()))?;
     }
-    let is_whole = tensor.dtype().element_bytes().is_some();
-    let what = if is_whole { "elements" } else { "bytes" };
-    let shown = last - span.first;
     // Rows are written as they come, so that a large N needs no memory.
     const AT_ONCE: usize = 10_000;
-    for start in (span.first..last).step_by(AT_ONCE) {
-        let end = last.min(start + AT_ONCE);
+    let mut elements = indices(tensor, sliced).take(most).peekable();
+    let mut is_first = true;
+    while elements.peek().is_some() {
         let mut table = Table::new(&["INDEX", ">OFFSET", ">RAW", ">VALUE"]);
-        for (number, value) in (start..end).zip(values::show(tensor, start, end)) {
-            let index = if is_whole { index(number, tensor.shape()) } else { number.to_string() };
-            let offset = range.start + (number * unit) as u64;
-            table.row(vec![index, offset.to_string(), value.raw, value.text]);
+        for number in elements.by_ref().take(AT_ONCE) {
+            let shown = values::show(tensor, number);
+            let offset = range.start + number as u64 * tensor.dtype().bits() / 8;
+            table.row(vec![
+                index(number, tensor.shape()),
+                offset.to_string(),
+                shown.raw,
+                shown.text,
+            ]);
         }
-        match start == span.first {
+        match std::mem::take(&mut is_first) {
             true => table.write(output)?,
             false => table.write_rows(output)?,
         }
     }
-    if shown < span.all {
-        writeln!(output, "… {} more {what}", span.all - shown)?;
-    }
-    if span.all == 0 {
-        writeln!(output, "no {what}")?;
-    }
-    if !values::has_values(tensor.dtype()) {
-        writeln!(output, "values of {} are not decoded by this version", tensor.dtype())?;
+    match sliced.len() {
+        0 => writeln!(output, "no elements")?,
+        len if len > most => writeln!(output, "… {} more elements", len - most)?,
+        _ => {}
     }
     Ok(())
 }
@@ -194,5 +217,24 @@ mod tests {
         assert_eq!(index(0, &[]), "[]");
         assert_eq!(index(7, &[10]), "[7]");
         assert_eq!(index(7, &[2, 2, 3]), "[1,0,1]");
+    }
+
+    #[test]
+    fn slices_are_read_as_numpy_writes_them() {
+        for (text, selects) in [
+            ("3", Some(vec![Select::Index(3)])),
+            (":", Some(vec![Select::all()])),
+            ("::", Some(vec![Select::all()])),
+            ("0:4, :, ::2", Some(vec![(0..4).into(), Select::all(), Select::all().every(2)])),
+            ("1:,:5,1:5:2", Some(vec![(1..).into(), (..5).into(), Select::from(1..5).every(2)])),
+            ("", None),
+            ("-1", None),
+            ("1:2:3:4", None),
+            ("a", None),
+            ("1,,2", None),
+            ("...", None),
+        ] {
+            assert_eq!(parse(text), selects, "{text}");
+        }
     }
 }

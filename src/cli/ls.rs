@@ -155,7 +155,7 @@ fn write_json(
 }
 
 /// A name as a cell of the table: in quotes if its ends could not be seen.
-fn name_cell(name: &str) -> String {
+pub fn name_cell(name: &str) -> String {
     let shown = Shown(name);
     match name.is_empty() || name.starts_with(' ') || name.ends_with(' ') {
         true => format!("\"{shown}\""),

@@ -16,6 +16,7 @@ mod layout;
 mod ls;
 mod output;
 mod sample;
+mod survey;
 mod table;
 mod tour;
 mod values;

@@ -125,7 +125,7 @@ pub fn run(output: &mut Output) -> Result<(), End> {
 
     // 5. A number.
     let element = ROW * row.len();
-    let raw: String = values::show(&tensor, element, element + 1).map(|shown| shown.raw).collect();
+    let raw = values::show(&tensor, element).raw;
     let bits = tensor.chunks::<2>()?[element];
     let bits = u16::from_le_bytes(bits);
     let number = row.get(0).unwrap_or_default();

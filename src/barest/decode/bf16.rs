@@ -10,7 +10,7 @@
 //! NaN, and some hardware on a mere move, x87 for one, will quiet it. We only move.)
 
 use super::super::dtype::Dtype;
-use super::{Element, Plain, sealed};
+use super::{Element, Float, Plain, round, sealed, simd};
 
 /// The bits of a BF16 number.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -18,8 +18,20 @@ use super::{Element, Plain, sealed};
 pub struct Bf16(pub u16);
 
 impl Bf16 {
+    /// The nearest BF16, ties to even; beyond the largest, infinity. A NaN stays one: quiet, with
+    /// the upper bits of its payload.
+    pub fn from_f32(number: f32) -> Bf16 {
+        Bf16(round::f32_to::<8, 7>(number))
+    }
+
+    /// The same of an `f64`, rounded once: by way of `f32` a number just above a tie would become
+    /// the tie, and fall.
+    pub fn from_f64(number: f64) -> Bf16 {
+        Bf16(round::f64_to::<8, 7>(number))
+    }
+
     /// The number, exactly.
-    #[inline]
+    #[inline(always)]
     pub const fn to_f32(self) -> f32 {
         f32::from_bits((self.0 as u32) << 16)
     }
@@ -38,9 +50,20 @@ impl Element for Bf16 {
     type Raw = [u8; 2];
     const DTYPE: Dtype = Dtype::Bf16;
 
-    #[inline]
-    fn read(raw: &[u8; 2]) -> f32 {
+    #[inline(always)]
+    fn read(raw: &[u8; 2], _: usize) -> f32 {
         Bf16(u16::from_le_bytes(*raw)).to_f32()
+    }
+}
+
+impl Float for Bf16 {
+    #[inline(always)]
+    fn to_f32(value: f32) -> f32 {
+        value
+    }
+
+    fn widen(raw: &[[u8; 2]], out: &mut [f32]) {
+        simd::widen_bf16(raw, out);
     }
 }
 
@@ -70,7 +93,7 @@ mod tests {
     #[test]
     fn all_65536_patterns_are_exact() {
         for bits in 0..=u16::MAX {
-            let read = Bf16::read(&bits.to_le_bytes());
+            let read = Bf16::read(&bits.to_le_bytes(), 0);
             match by_definition(bits) {
                 Some(number) => {
                     assert_eq!(f64::from(read), number, "{bits:04x}");

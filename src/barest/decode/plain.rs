@@ -4,7 +4,7 @@
 //! included.
 
 use super::super::dtype::Dtype;
-use super::{Element, Plain, sealed};
+use super::{Element, Float, Plain, sealed};
 
 macro_rules! plain {
     ($($number:ty, $dtype:ident $(, bits of $($other:ident)*)?;)*) => {
@@ -16,8 +16,8 @@ macro_rules! plain {
                 type Raw = [u8; size_of::<$number>()];
                 const DTYPE: Dtype = Dtype::$dtype;
 
-                #[inline]
-                fn read(raw: &Self::Raw) -> $number {
+                #[inline(always)]
+                fn read(raw: &Self::Raw, _: usize) -> $number {
                     <$number>::from_le_bytes(*raw)
                 }
             }
@@ -43,26 +43,40 @@ plain! {
     f64, F64;
 }
 
+impl Float for f32 {
+    #[inline(always)]
+    fn to_f32(value: f32) -> f32 {
+        value
+    }
+}
+
+impl Float for f64 {
+    #[inline(always)]
+    fn to_f32(value: f64) -> f32 {
+        value as f32
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn bytes_are_little_endian_whatever_the_machine() {
-        assert_eq!(u8::read(&[0x81]), 0x81);
-        assert_eq!(i8::read(&[0x81]), -127);
-        assert_eq!(i16::read(&[0x01, 0x82]), 0x8201_u16 as i16);
-        assert_eq!(u32::read(&[1, 2, 3, 4]), 0x0403_0201);
-        assert_eq!(u64::read(&[1, 2, 3, 4, 5, 6, 7, 0x88]), 0x8807_0605_0403_0201);
-        assert_eq!(i64::read(&[0xfe, 255, 255, 255, 255, 255, 255, 255]), -2);
-        assert_eq!(f32::read(&[0, 0, 0x80, 0x3f]), 1.0);
-        assert_eq!(f64::read(&[0, 0, 0, 0, 0, 0, 0xf0, 0xbf]), -1.0);
+        assert_eq!(u8::read(&[0x81], 0), 0x81);
+        assert_eq!(i8::read(&[0x81], 0), -127);
+        assert_eq!(i16::read(&[0x01, 0x82], 0), 0x8201_u16 as i16);
+        assert_eq!(u32::read(&[1, 2, 3, 4], 0), 0x0403_0201);
+        assert_eq!(u64::read(&[1, 2, 3, 4, 5, 6, 7, 0x88], 0), 0x8807_0605_0403_0201);
+        assert_eq!(i64::read(&[0xfe, 255, 255, 255, 255, 255, 255, 255], 0), -2);
+        assert_eq!(f32::read(&[0, 0, 0x80, 0x3f], 0), 1.0);
+        assert_eq!(f64::read(&[0, 0, 0, 0, 0, 0, 0xf0, 0xbf], 0), -1.0);
     }
 
     #[test]
     fn a_float_keeps_the_payload_of_its_nan() {
         let bits = 0x7fa0_1234u32;
-        assert_eq!(f32::read(&bits.to_le_bytes()).to_bits(), bits);
+        assert_eq!(f32::read(&bits.to_le_bytes(), 0).to_bits(), bits);
     }
 
     #[test]
