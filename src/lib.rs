@@ -25,3 +25,7 @@ struct Note02;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/03-parse-without-a-tree.md")]
 struct Note03;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/04-prove-the-tiling.md")]
+struct Note04;

@@ -121,3 +121,139 @@ fn the_reader_of_headers_works_alone() {
         assert!(modules(&tests[0]).contains(&module.to_owned()), "{module}: {:?}", tests[0]);
     }
 }
+
+/// A workspace of packages in a directory that goes away with the test.
+struct Engines(PathBuf);
+
+impl Engines {
+    /// `None`, and said so, where there is no cargo.
+    fn new(test: &str) -> Option<Engines> {
+        if Command::new(cargo()).arg("--version").stdout(Stdio::null()).status().is_err() {
+            skip::skip("cargo", "the folder cannot be built in another crate");
+            return None;
+        }
+        let name = format!("barest-vendoring-{test}-{}", std::process::id());
+        let top = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&top);
+        fs::create_dir_all(top.join("home")).unwrap();
+        // Without debugging information it is built in half of the time.
+        let manifest = "[workspace]\nresolver = \"2\"\nmembers = [\"packages/*\"]\n\n[profile.dev]\ndebug = false\n";
+        write(&top.join("Cargo.toml"), manifest);
+        Some(Engines(top))
+    }
+
+    /// The directory of a new package without dependencies.
+    fn package(&self, name: &str, edition: &str) -> PathBuf {
+        let package = self.0.join("packages").join(name);
+        let manifest = format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"{edition}\"\n"
+        );
+        write(&package.join("Cargo.toml"), &manifest);
+        package
+    }
+
+    /// What cargo writes to standard output. It must succeed.
+    fn cargo(&self, arguments: &[&str]) -> String {
+        let output = Command::new(cargo())
+            .arg(arguments[0])
+            .arg("--offline")
+            .args(&arguments[1..])
+            .current_dir(&self.0)
+            // Nothing that was downloaded before may help, and nothing of ours may get in the way.
+            .env("CARGO_HOME", self.0.join("home"))
+            .env("CARGO_TARGET_DIR", self.0.join("target"))
+            .env("CARGO_INCREMENTAL", "0")
+            .env("CARGO_TERM_COLOR", "never")
+            .env("RUSTFLAGS", "-Dwarnings")
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .env_remove("CARGO_BUILD_TARGET")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let out = String::from_utf8_lossy(&output.stdout).into_owned();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "cargo {}:\n{out}\n{err}", arguments.join(" "));
+        out
+    }
+
+    /// Runs a package's tests and gives their names, in order.
+    fn tests(&self, package: &str) -> Vec<String> {
+        let out = self.cargo(&["test", "--package", package]);
+        let names = out.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... ok"));
+        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Engines {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The cargo that runs this test, or whichever there is.
+fn cargo() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn by_path_in(folder: &Path) -> String {
+    format!("#[path = {:?}]\nmod barest;\n", folder.join("mod.rs"))
+}
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// `cp -r`.
+fn copy(from: &Path, to: &Path) {
+    if !from.is_dir() {
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(from, to).unwrap();
+        return;
+    }
+    for name in names_in(from) {
+        copy(&from.join(&name), &to.join(&name));
+    }
+}
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// A BF16 tensor of two rows: 1, -2 and 3.140625, 0.
+fn model_file() -> Vec<u8> {
+    let header = br#"{"wte":{"dtype":"BF16","shape":[2,2],"data_offsets":[0,8]}}"#;
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header.iter().chain(&[0x80, 0x3f, 0, 0xc0, 0x49, 0x40, 0, 0]));
+    file
+}
+
+/// The top modules of the folder that tests belong to, each once.
+fn modules(tests: &[String]) -> Vec<String> {
+    let of_folder = tests.iter().filter_map(|test| test.strip_prefix("barest::")?.split("::").next());
+    let mut modules: Vec<String> = of_folder.map(str::to_owned).collect();
+    modules.dedup();
+    modules
+}
+
+/// The top modules of the folder that have tests, by their text.
+fn modules_with_tests(folder: &Path) -> Vec<String> {
+    fn has_tests(path: &Path) -> bool {
+        match path.is_dir() {
+            true => names_in(path).iter().any(|name| has_tests(&path.join(name))),
+            false => fs::read_to_string(path).unwrap().contains("#[test]"),
+        }
+    }
+    let with_tests = names_in(folder).into_iter().filter(|name| has_tests(&folder.join(name)));
+    let mut modules: Vec<String> =
+        with_tests.map(|name| name.trim_end_matches(".rs").to_owned()).collect();
+    modules.sort();
+    modules
+}
