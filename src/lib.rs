@@ -29,3 +29,23 @@ struct Note03;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/04-prove-the-tiling.md")]
 struct Note04;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/05-errors-that-point.md")]
+struct Note05;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/06-calling-the-kernel-by-hand.md")]
+struct Note06;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/07-an-address-is-not-memory.md")]
+struct Note07;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/08-who-may-write-to-your-bytes.md")]
+struct Note08;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/12-a-haircut.md")]
+struct Note12;

@@ -94,6 +94,14 @@ pub enum ErrorKind {
         /// Bytes of the file.
         found: u64,
     },
+    /// The bytes given to [`Header::parse`](super::Header::parse) end inside the header, though the
+    /// file does not.
+    PrefixTooShort {
+        /// Bytes that are needed.
+        expected: u64,
+        /// Bytes that were given.
+        found: u64,
+    },
     /// The header length is 0.
     NoHeader,
     /// The header length is over the cap.
@@ -508,6 +516,10 @@ impl Display for ErrorKind {
             TooShort { expected, found } => write!(
                 f,
                 "too small: expected at least {expected} bytes (8 of header length and `{{}}`), found {found}"
+            ),
+            PrefixTooShort { expected, found } => write!(
+                f,
+                "the first bytes of the file do not reach the end of its header: expected {expected}, found {found}"
             ),
             NoHeader => f.write_str(
                 "header length is 0: the file begins with zero bytes (preallocated and never filled, or damaged)",

@@ -101,9 +101,9 @@ impl Header {
         match prefix[PREFIX..].get(..len) {
             Some(text) => Header::from_copy(text.to_vec(), file_len),
             None => {
-                let expected = (PREFIX + len) as u64;
+                let expected = PREFIX as u64 + len as u64;
                 let found = prefix.len() as u64;
-                Err(Error::new(ErrorKind::TooShort { expected, found }))
+                Err(Error::new(ErrorKind::PrefixTooShort { expected, found }))
             }
         }
     }
@@ -120,7 +120,7 @@ impl Header {
             Ok(parts) => parts,
             Err(error) => return Err(describe(error, text.as_bytes())),
         };
-        let Parts { mut records, dims, metadata, resolved, mut departures, .. } = parts;
+        let Parts { mut records, mut dims, metadata, resolved, mut departures, .. } = parts;
         let strings = Strings { text, resolved };
         // 2. No name twice. Before the proof: tensors with one name often overlap as well, and
         //    then the name is the better answer.
@@ -135,6 +135,9 @@ impl Header {
         // 3. The proof.
         let claim = tiling::Claim { strings: &strings, dims: &dims, file_len };
         let data_len = tiling::prove(&records, &claim).map_err(described)?;
+        // 4. What was reserved for entries that did not come goes back.
+        records.shrink_to_fit();
+        dims.shrink_to_fit();
         Ok(Header { strings, records, dims, names, metadata, data_len, departures })
     }
 

@@ -15,9 +15,12 @@ const SMALLEST: u64 = 10;
 
 /// The header's length in bytes, from the first bytes of a file of `file_len` bytes.
 pub fn header_len(first: &[u8], file_len: u64, cap: u32) -> Result<usize> {
-    let Some(&prefix) = first.first_chunk::<PREFIX>().filter(|_| file_len >= PREFIX as u64) else {
-        let found = file_len.min(first.len() as u64);
-        return Err(Error::new(ErrorKind::TooShort { expected: SMALLEST, found }));
+    if file_len < PREFIX as u64 {
+        return Err(Error::new(ErrorKind::TooShort { expected: SMALLEST, found: file_len }));
+    }
+    let Some(&prefix) = first.first_chunk::<PREFIX>() else {
+        let (expected, found) = (PREFIX as u64, first.len() as u64);
+        return Err(Error::new(ErrorKind::PrefixTooShort { expected, found }));
     };
     let len = u64::from_le_bytes(prefix);
     let follow = file_len - PREFIX as u64;

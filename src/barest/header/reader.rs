@@ -145,22 +145,22 @@ impl Reader<'_> {
             let dims_start = self.parts.dims.len();
             let mut attempts = self.templates.iter();
             let found = attempts.find_map(|template| {
-                let quick = template.read(text, quote + 1..name_end, &mut self.parts.dims);
+                let quick = template.read(text, name_end, &mut self.parts.dims);
                 if quick.is_none() {
                     self.parts.dims.truncate(dims_start);
                 }
                 quick
             });
-            let place = self.templates.len() - attempts.len();
+            let tried = self.templates.len() - attempts.len();
             match found {
                 Some(quick) => {
-                    let kept = Name::plain(quick.name.clone());
+                    let kept = Name::plain(quote + 1..name_end);
                     let left = text.len() - quick.next;
                     self.parts.push(&quick.entry, kept, hash(name), dims_start, left);
                     self.parts.read_quickly += 1;
                     quote = quick.next;
-                    if place > 1 {
-                        self.templates.swap(0, place - 1);
+                    if tried > 1 {
+                        self.templates.swap(0, tried - 1);
                     }
                 }
                 None => break,

@@ -21,7 +21,6 @@ use super::super::json::{digits, next_special};
 use super::entry::{Entry, SHORTEST_DIMENSION};
 use super::room;
 use std::array::from_fn;
-use std::ops::Range;
 
 /// The text of an entry but for its name and numbers.
 #[derive(Clone)]
@@ -39,8 +38,6 @@ pub struct Template {
 
 /// An entry as a template reads it.
 pub struct Quick {
-    /// Where the name stands.
-    pub name: Range<usize>,
     pub entry: Entry,
     /// Where the next name's opening quote stands.
     pub next: usize,
@@ -66,26 +63,20 @@ impl Template {
         })
     }
 
-    /// Reads the entry whose name stands at `name`, behind its opening quote, if it is like the one
-    /// learned from. Its dimensions go to the end of the arena, also where it turns out to be
+    /// Reads the entry whose name's closing quote stands at `name_end`, if it is like the one learned
+    /// from. Its dimensions go to the end of the arena, also where it turns out to be
     /// unlike: the caller cuts them off again.
     #[inline]
-    pub fn read(&self, text: &[u8], name: Range<usize>, dims: &mut Vec<u64>) -> Option<Quick> {
+    pub fn read(&self, text: &[u8], name_end: usize, dims: &mut Vec<u64>) -> Option<Quick> {
         let rank_before = dims.len();
-        let start = self.first.behind(text, name.end)?;
-        let offsets;
-        let rest = if self.shape_comes_first {
+        let start = self.first.behind(text, name_end)?;
+        let ((begin, end), rest) = if self.shape_comes_first {
             let shape_end = read_dims(text, start, dims)?;
-            let start = self.second.behind(text, shape_end)?;
-            let offsets_end;
-            (offsets, offsets_end) = read_offsets(text, start)?;
-            offsets_end
+            read_offsets(text, self.second.behind(text, shape_end)?)?
         } else {
-            let offsets_end;
-            (offsets, offsets_end) = read_offsets(text, start)?;
-            read_dims(text, self.second.behind(text, offsets_end)?, dims)?
+            let (offsets, offsets_end) = read_offsets(text, start)?;
+            (offsets, read_dims(text, self.second.behind(text, offsets_end)?, dims)?)
         };
-        let (begin, end) = offsets;
         let next = self.last.behind(text, rest)? - 1;
         let entry = Entry {
             dtype: self.dtype,
@@ -96,7 +87,7 @@ impl Template {
             shape_at: 0..0,
             offsets_at: 0..0,
         };
-        Some(Quick { name, entry, next })
+        Some(Quick { entry, next })
     }
 }
 

@@ -107,8 +107,8 @@ mod tests {
         let text = "a\u{1b}b\n\u{202e}".repeat(100);
         let Excerpt { first, hidden, last } = excerpt(&text, 9);
         assert_eq!(first, ["a\\u{1b}b", "\\n"]);
-        assert_eq!(last, ["\\n", "\\u{202e}"]);
-        assert_eq!(hidden, text.len() - "a\u{1b}b\n".len() - "\n\u{202e}".len());
+        assert_eq!(last, ["\\u{1b}b\\n", "\\u{202e}"]);
+        assert_eq!(hidden, text.len() - "a\u{1b}b\n\u{1b}b\n\u{202e}".len());
     }
 
     #[test]

@@ -109,13 +109,15 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// What the last tensor's offsets are counted from.
-    pub fn last_end(&self) -> Option<String> {
-        const LONGEST_NAME: usize = 48;
+    /// The last tensor as the header has it, and as the file has it.
+    pub fn last(&self) -> Option<[String; 2]> {
         let last = self.tensors.last()?;
-        let (begin, end) = last.data_offsets();
-        let name = excerpt::name(last.name(), LONGEST_NAME);
-        Some(format!("{name}: data_offsets [{begin},{end}], from 8 + N on"))
+        let ((begin, end), range) = (last.data_offsets(), last.file_range());
+        let from = self.header.data_start();
+        Some([
+            format!("the last tensor has data_offsets [{begin},{end}],"),
+            format!("counted from {from}: bytes {}..{} of the file", range.start, range.end),
+        ])
     }
 
     /// Whether the tensors begin at a multiple of 8, as the padding is meant to make them.
@@ -135,10 +137,10 @@ fn misplaced(tensors: &[TensorInfo<'_>]) -> Vec<Misplaced> {
     };
     vec![
         count("their element", &|tensor| tensor.dtype().natural_alignment() as u64),
-        count("4", &|_| 4),
-        count("64, a cache line", &|_| 64),
-        count("4096, a page of most machines", &|_| 4096),
-        count("16384, a page of Apple silicon", &|_| 16384),
+        count("4 bytes", &|_| 4),
+        count("64 bytes, a cache line of x86-64", &|_| 64),
+        count("4096 bytes, a page of most machines", &|_| 4096),
+        count("16384 bytes, a page of Apple silicon", &|_| 16384),
     ]
 }
 

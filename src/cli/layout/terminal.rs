@@ -83,7 +83,7 @@ fn regions(picture: &Picture<'_>, columns: usize, output: &mut Output) -> io::Re
     if picture.empty > 0 {
         lines.push(format!("{} of them empty", picture.empty));
     }
-    lines.extend(picture.last_end().map(|last| format!("the last: {last}")));
+    lines.extend(picture.last().into_iter().flatten());
     rows.write(tensors.range.start, tensors.name, &lines, output)?;
     rows.write(tensors.range.end, "end", &["of the file".to_owned()], output)
 }
@@ -166,7 +166,8 @@ fn tensors_to_scale(picture: &Picture<'_>, columns: usize, output: &mut Output) 
     let mut table = match joined {
         true => Table::new(&[title, ">MORE", ">FROM", ">BYTES", ">SHARE"]),
         false => Table::new(&[title, ">FROM", ">BYTES", ">SHARE"]),
-    };
+    }
+    .giving_way(&["FROM", "SHARE"]);
     for (number, run) in picture.runs.iter().enumerate() {
         let bytes = run.range.end - run.range.start;
         let name = excerpt::name(run.largest.name(), LONGEST_NAME);

@@ -75,18 +75,18 @@ fn tensors(picture: &Picture<'_>, page: &mut Page) {
 }
 
 fn caption(picture: &Picture<'_>, page: &mut Page) {
-    let how = picture.how_joined();
-    let line = match picture.header.data_len() {
-        0 => how,
-        _ => format!(
-            "{how}. One colour: names that differ in numbers alone. Short lines: a tensor begins."
-        ),
-    };
-    page.down(22.0);
-    page.text("", LEFT, &line);
-    if let Some(last) = picture.last_end() {
-        page.down(22.0);
-        page.text("", LEFT, &format!("The last, {last}, is bytes of the file"));
+    const LINE: f64 = 22.0;
+    let mut lines = vec![picture.how_joined()];
+    if picture.runs.len() < picture.tensors.len() && picture.header.data_len() > 0 {
+        lines.push(
+            "names that differ in numbers alone have one colour; short lines: where tensors begin"
+                .to_owned(),
+        );
+    }
+    lines.extend(picture.last().map(|last| last.join(" ")));
+    for line in lines {
+        page.down(LINE);
+        page.text("", LEFT, &line);
     }
 }
 

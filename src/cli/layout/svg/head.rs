@@ -46,8 +46,13 @@ fn length_word(picture: &Picture<'_>, page: &mut Page) {
     let n = picture.header.header_len();
     for (number, byte) in picture.word().iter().enumerate() {
         let x = LEFT + CELL * number as f64;
-        page.rect("length", Area::new(x, page.y(), CELL, 34.0));
-        page.text_at("data middle", x + CELL / 2.0, page.y() + 22.0, &format!("{byte:02x}"));
+        page.rect("length", Area::new(x, page.y(), CELL - 2.0, 34.0));
+        page.text_at(
+            "data middle",
+            x + (CELL - 2.0) / 2.0,
+            page.y() + 22.0,
+            &format!("{byte:02x}"),
+        );
     }
     page.down(34.0 + 24.0);
     page.text("", LEFT, "little-endian, the lowest byte first:");
