@@ -20,7 +20,7 @@ pub fn write(path: &Path, bytes: &[u8], mark: &[u8]) -> io::Result<()> {
 }
 
 fn replace(path: &Path, bytes: &[u8], mark: &[u8]) -> io::Result<()> {
-    let refused = || io::Error::other("it is there and no picture of ours; it is not overwritten");
+    let refused = || io::Error::other("what is there is no picture of ours; it is not overwritten");
     // Asked before it is opened: opening a pipe waits for who writes to it.
     if !fs::metadata(path)?.is_file() {
         return Err(refused());

@@ -79,7 +79,8 @@ fn caption(picture: &Picture<'_>, page: &mut Page) {
     let mut lines = vec![picture.how_joined()];
     if picture.runs.len() < picture.tensors.len() && picture.header.data_len() > 0 {
         lines.push(
-            "names that differ in numbers alone have one colour; short lines: where tensors begin"
+            "names that differ in numbers alone have one colour; short lines: tensors begin \
+             (where there is room)"
                 .to_owned(),
         );
     }

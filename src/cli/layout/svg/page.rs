@@ -54,7 +54,9 @@ impl Page {
     }
 
     pub fn path(&mut self, class: &str, path: &str) {
-        self.xml.leaf(classed(Tag::new("path"), class).with("d", path));
+        if !path.is_empty() {
+            self.xml.leaf(classed(Tag::new("path"), class).with("d", path));
+        }
     }
 
     /// A line of text as it stands in the file. What would reach out of its area is cut: no font
