@@ -49,3 +49,7 @@ struct Note08;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/12-a-haircut.md")]
 struct Note12;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/13-odd-addresses.md")]
+struct Note13;

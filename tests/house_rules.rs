@@ -39,9 +39,7 @@ fn everything_flows_one_way() {
     let (_, mod_rs) = files.iter().find(is_mod_rs).expect("src/barest/mod.rs");
     let order = one_way::modules(mod_rs);
     assert!(order.len() > 10, "{order:?}");
-    assert_none(faults(&files, |path, text| {
-        one_way::one_way(path, text, &order)
-    }));
+    assert_none(faults(&files, |path, text| one_way::one_way(path, text, &order)));
 }
 
 #[test]
@@ -129,9 +127,8 @@ fn collect(top: &Path, folder: &str, endings: &[&str], files: &mut Vec<File>) {
 
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -149,11 +146,8 @@ fn assert_none(faults: Vec<String>) {
 /// The faults that a rule finds in a planted file, without the path.
 fn planted(rule: impl Fn(&str, &str) -> Vec<String>, path: &str, text: &str) -> String {
     let without_path = |fault: String| {
-        let rest = fault
-            .strip_prefix(path)
-            .and_then(|rest| rest.strip_prefix(':'));
-        rest.unwrap_or_else(|| panic!("`{fault}` does not name {path}"))
-            .to_owned()
+        let rest = fault.strip_prefix(path).and_then(|rest| rest.strip_prefix(':'));
+        rest.unwrap_or_else(|| panic!("`{fault}` does not name {path}")).to_owned()
     };
     let faults: Vec<String> = rule(path, text).into_iter().map(without_path).collect();
     faults.join("; ")

@@ -182,12 +182,20 @@ fn programs(command: &str) -> Vec<&str> {
     pieces.filter_map(|piece| piece.split_whitespace().next().filter(is_word)).collect()
 }
 
-/// Runs the blocks of a document and gives its faults.
-fn replay(document: &Document, missing: &[&str]) -> Vec<String> {
+/// What came of a document.
+#[derive(Default)]
+struct Replayed {
+    faults: Vec<String>,
+    /// Blocks that were not run, each with the tool that is missing.
+    left_out: Vec<(String, String)>,
+}
+
+/// Runs the blocks of a document.
+fn replay(document: &Document, missing: &[&str]) -> Replayed {
     let at = |fault: String| format!("{}:{fault}", document.path);
     let scratch = Scratch::new(&document.path);
-    let mut faults = Vec::new();
-    let mut left_out = None;
+    let Replayed { mut faults, mut left_out } = Replayed::default();
+    let mut lacks = None;
     for fence in fences(&document.text).0.iter().filter(|fence| fence.language == "console") {
         let steps = match steps(fence) {
             Ok(steps) => steps,
@@ -200,14 +208,14 @@ fn replay(document: &Document, missing: &[&str]) -> Vec<String> {
         for step in &steps {
             for program in programs(&step.command) {
                 if missing.contains(&program) {
-                    left_out = left_out.or_else(|| Some(program.to_owned()));
+                    lacks = lacks.or_else(|| Some(program.to_owned()));
                 } else if !TOOLS.contains(&program) && !SHELL.contains(&program) {
                     faults.push(at(format!("{}: `{program}` is not among the tools", step.line)));
                 }
             }
         }
-        if let Some(tool) = &left_out {
-            skip::skip(tool, &format!("a block is not replayed: {}:{}", document.path, fence.line));
+        if let Some(tool) = &lacks {
+            left_out.push((tool.clone(), at(fence.line.to_string())));
             continue;
         }
         // 2. One command after the other.
@@ -222,7 +230,7 @@ fn replay(document: &Document, missing: &[&str]) -> Vec<String> {
             }
         }
     }
-    faults
+    Replayed { faults, left_out }
 }
 
 /// A directory that goes away with the test.
@@ -378,15 +386,18 @@ fn missing_tools() -> Option<Vec<&'static str>> {
 
 #[test]
 fn every_block_shows_what_is_printed() {
-    let Some(missing) = missing_tools() else { return };
+    let Some(missing) = &missing_tools() else { return };
     let documents: Vec<Document> =
         below(NOTES, ".md").into_iter().chain([Document::read("README.md")]).collect();
-    let faults = thread::scope(|scope| {
-        let replayed: Vec<_> =
-            documents.iter().map(|document| scope.spawn(|| replay(document, &missing))).collect();
-        replayed.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    let replayed: Vec<Replayed> = thread::scope(|scope| {
+        let of_one = |document| scope.spawn(move || replay(document, missing));
+        let threads: Vec<_> = documents.iter().map(of_one).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    assert_none(faults);
+    for (tool, place) in replayed.iter().flat_map(|document| &document.left_out) {
+        skip::skip(tool, &format!("a block is not replayed: {place}"));
+    }
+    assert_none(replayed.into_iter().flat_map(|document| document.faults).collect());
 }
 
 // --- The form -------------------------------------------------------------------------------
@@ -603,24 +614,31 @@ fn cases_in(table: &str) -> Vec<&str> {
     cases.filter_map(|line| line.split_once('\t').map(|(name, _)| name)).collect()
 }
 
-/// In each table of the text, the last column names the tests that hold the rule of the row.
+/// The rules of a text: the line, and all of the text, of each item of its lists.
+fn rules_in(text: &str) -> Vec<(usize, String)> {
+    let mut rules: Vec<(usize, String)> = Vec::new();
+    for (number, line) in fences(text).1 {
+        if let Some(rule) = line.strip_prefix("- ") {
+            rules.push((number, rule.to_owned()));
+        } else if let Some(rule) = rules.last_mut().filter(|_| line.starts_with("  ")) {
+            rule.1 += &line[1..];
+        }
+    }
+    rules
+}
+
+/// Rules that name no test behind `Held by`, or one that is not known.
 fn unheld(document: &Document, known: &BTreeSet<&str>) -> Vec<String> {
     let mut faults = Vec::new();
-    let rows: Vec<(usize, &str)> = fences(&document.text).1;
-    for (place, &(line, row)) in rows.iter().enumerate() {
-        let is_head = rows.get(place + 1).is_some_and(|next| next.1.starts_with("| -"));
-        if !row.starts_with('|') || row.starts_with("| -") || is_head {
-            continue;
-        }
-        let cell = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or_default();
-        let names: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
+    for (line, rule) in rules_in(&document.text) {
+        let held = rule.split_once(" Held by ").map_or("", |(_, names)| names);
+        let names: Vec<&str> = held.split('`').skip(1).step_by(2).collect();
         if names.is_empty() {
             faults.push(format!("{}:{line}: a rule without a test", document.path));
         }
-        let unknown = names.into_iter().filter(|name| !known.contains(name));
-        faults.extend(
-            unknown.map(|name| format!("{}:{line}: there is no test `{name}`", document.path)),
-        );
+        for name in names.into_iter().filter(|name| !known.contains(name)) {
+            faults.push(format!("{}:{line}: there is no test `{name}`", document.path));
+        }
     }
     faults
 }
@@ -634,8 +652,8 @@ fn every_rule_of_the_format_is_held_by_tests_that_exist() {
     known.extend(tables.iter().flat_map(|table| cases_in(&table.text)));
     assert!(known.len() > 400, "{} tests and cases were found", known.len());
     let format = Document::read("docs/FORMAT.md");
-    let rules = format.text.lines().filter(|line| line.starts_with('|')).count();
-    assert!(rules > 30, "{rules} rows of rules were found");
+    let rules = rules_in(&format.text).len();
+    assert!(rules > 30, "{rules} rules were found");
     assert_none(unheld(&format, &known));
 }
 
@@ -756,16 +774,21 @@ fn a_block_that_lies_is_found() {
         ("lonely", &["3: output before the first command"]),
     ] {
         let text = format!("text\n```console\n{block}\n```\n```text\n$ not this\n```\n");
-        let found = replay(&document("planted", &text), &missing);
+        let found = replay(&document("planted", &text), &missing).faults;
         assert_eq!(found.len(), faults.len(), "{block}: {found:?}");
         for (found, fault) in found.iter().zip(faults) {
             assert!(found.starts_with(&format!("planted:{fault}")), "{block}: {found}");
         }
     }
+    let empty = replay(&document("planted", "```console\n```\n"), &missing).faults;
+    assert_eq!(empty, ["planted:1: a console block without a command"]);
     // A tool that is not there: neither its block is run nor what comes behind it.
     let text = "```console\n$ printf 1\n1\n```\n```console\n$ cat x | wc\n```\n```console\n$ echo 1\n2\n```\n";
-    assert_eq!(replay(&document("planted", text), &["cat"]), [""; 0]);
-    assert_eq!(replay(&document("planted", text), &[]).len(), 2);
+    let lacking = replay(&document("planted", text), &["cat"]);
+    let places: Vec<&str> = lacking.left_out.iter().map(|(_, place)| &place[..]).collect();
+    assert_eq!((lacking.faults.len(), &places[..]), (0, &["planted:5", "planted:8"][..]));
+    let lying = replay(&document("planted", text), &missing);
+    assert_eq!((lying.faults.len(), lying.left_out.len()), (2, 0));
 }
 
 /// A note that has the form.
@@ -862,10 +885,10 @@ fn a_rule_without_a_test_is_found() {
         ["B01/x", "y"]
     );
     let known = BTreeSet::from(["one", "B01/x"]);
-    let text = "| rule | held by |\n| --- | --- |\n| `N` is | `one`, `B01/x` |\n| a | `two` `one` |\n\
-                | b | none |\n\ntext `x`\n";
+    let text = "- `N` is.\n  Held by `one`,\n  `B01/x`.\n- `one`\n  is.\n  Held by `two`, `one`.\n\n\
+                - Not `one`.\n\n`x`\n";
     assert_eq!(
         unheld(&document("F.md", text), &known),
-        ["F.md:4: there is no test `two`", "F.md:5: a rule without a test"]
+        ["F.md:4: there is no test `two`", "F.md:8: a rule without a test"]
     );
 }

@@ -39,7 +39,7 @@ fn main() -> Result<(), barest::Error> {
 "#;
 
 /// A library that reads headers.
-const READER: &str = r#"
+const READER: &str = r##"
 mod barest;
 
 pub fn tensors(file: &[u8]) -> Result<Vec<String>, String> {
@@ -55,7 +55,7 @@ fn a_header_is_read() {
     assert_eq!(tensors(&file).unwrap(), ["a U8"]);
     assert!(tensors(&file[..20]).unwrap_err().contains("header cut short"));
 }
-"#;
+"##;
 
 #[test]
 fn the_folder_works_in_another_crate() {
@@ -145,9 +145,8 @@ impl Engines {
     /// The directory of a new package without dependencies.
     fn package(&self, name: &str, edition: &str) -> PathBuf {
         let package = self.0.join("packages").join(name);
-        let manifest = format!(
-            "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"{edition}\"\n"
-        );
+        let manifest =
+            format!("[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"{edition}\"\n");
         write(&package.join("Cargo.toml"), &manifest);
         package
     }
@@ -179,7 +178,8 @@ impl Engines {
     /// Runs a package's tests and gives their names, in order.
     fn tests(&self, package: &str) -> Vec<String> {
         let out = self.cargo(&["test", "--package", package]);
-        let names = out.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... ok"));
+        let names =
+            out.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... ok"));
         let mut names: Vec<String> = names.map(str::to_owned).collect();
         names.sort();
         names
@@ -237,7 +237,8 @@ fn model_file() -> Vec<u8> {
 
 /// The top modules of the folder that tests belong to, each once.
 fn modules(tests: &[String]) -> Vec<String> {
-    let of_folder = tests.iter().filter_map(|test| test.strip_prefix("barest::")?.split("::").next());
+    let of_folder =
+        tests.iter().filter_map(|test| test.strip_prefix("barest::")?.split("::").next());
     let mut modules: Vec<String> = of_folder.map(str::to_owned).collect();
     modules.dedup();
     modules

@@ -252,9 +252,9 @@ fn a_type_stands_for_its_own_dtypes_and_no_other() {
     let bytes = &[Bool, U8, F8E5M2, F8E4M3, F8E8M0, F8E4M3Fnuz, F8E5M2Fnuz][..];
     let one = &[Bool, U8, I8, F8E5M2, F8E4M3, F8E8M0, F8E4M3Fnuz, F8E5M2Fnuz][..];
     let floats = "a float dtype";
-    let all_floats = &[
-        Bf16, F16, F32, F64, F8E5M2, F8E4M3, F8E8M0, F8E4M3Fnuz, F8E5M2Fnuz, F6E2M3, F6E3M2, F4,
-    ][..];
+    let all_floats =
+        &[Bf16, F16, F32, F64, F8E5M2, F8E4M3, F8E8M0, F8E4M3Fnuz, F8E5M2Fnuz, F6E2M3, F6E3M2, F4]
+            [..];
     let rows: [(&str, Look, &[Dtype]); 24] = [
         ("u8", slice::<u8>, bytes),
         ("i8", slice::<i8>, &[I8]),

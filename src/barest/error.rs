@@ -16,6 +16,7 @@ use super::escape::{Brief, Shown};
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// `Result` with this crate's [`Error`].
@@ -432,7 +433,12 @@ impl Error {
     /// The number is the absolute file offset of the first byte shown. What does not print in
     /// ASCII is shown as an escape. The bytes are the private copy's, not the file's of today.
     pub fn caret(&self) -> Option<String> {
-        self.0.excerpt.as_ref().map(Excerpt::draw)
+        self.caret_within(usize::MAX)
+    }
+
+    /// The same in lines of at most so many columns, but at least 40.
+    pub fn caret_within(&self, columns: usize) -> Option<String> {
+        self.0.excerpt.as_ref().map(|excerpt| excerpt.draw(columns.max(40)))
     }
 }
 
@@ -460,14 +466,30 @@ impl Excerpt {
         }
     }
 
-    fn draw(&self) -> String {
-        let escaped = |bytes: &[u8]| bytes.escape_ascii().to_string().replace("\\\"", "\"");
-        let (before, after) = self.bytes.split_at(self.mark);
-        let before = escaped(before);
+    fn draw(&self, columns: usize) -> String {
+        /// Columns before the bytes: an offset of 8 digits and a bar.
+        const MARGIN: usize = 11;
+        let escaped = |byte: &u8| match byte {
+            b'"' | b'\'' => char::from(*byte).to_string(),
+            _ => byte.escape_ascii().to_string(),
+        };
+        let bytes: Vec<String> = self.bytes.iter().map(escaped).collect();
+        // What does not fit is left out: behind the mark first, as long as a third remains there.
+        let width = |range: Range<usize>| bytes[range].iter().map(String::len).sum::<usize>();
+        let room = columns.saturating_sub(MARGIN);
+        let (mut start, mut end) = (0, bytes.len());
+        while width(start..end) > room {
+            let behind = width(self.mark..end);
+            match behind > room / 3 && end > self.mark + 1 || start == self.mark {
+                true => end -= 1,
+                false => start += 1,
+            }
+        }
+        let before = bytes[start..self.mark].concat();
+        let behind = bytes[self.mark..end.max(self.mark)].concat();
+        let offset = self.offset + start as u64;
         format!(
-            "{:>8} | {before}{}\n         | {:>width$}",
-            self.offset,
-            escaped(after),
+            "{offset:>8} | {before}{behind}\n         | {:>width$}",
             '^',
             width = before.len() + 1
         )
@@ -504,7 +526,7 @@ impl Display for ErrorKind {
             ),
             Shrank { expected, found } => write!(
                 f,
-                "the file became shorter while it was open: expected {expected} bytes, found {found}"
+                "the file ended early, as if it had been cut meanwhile: expected {expected} bytes, found {found}"
             ),
             Foreign { found, promised, advice } => {
                 write!(f, "{found}, not a safetensors file")?;
@@ -602,7 +624,7 @@ impl Display for ErrorKind {
                     f,
                     "expected to begin at data offset {expected}, found data_offsets [{found},{end}]: "
                 )?;
-                let unused = found - expected;
+                let unused = found.saturating_sub(*expected);
                 write!(f, "{unused} unused byte{} ", plural(unused))?;
                 match previous {
                     Some(name) => write!(f, "after `{}`", Brief(name)),
@@ -610,7 +632,7 @@ impl Display for ErrorKind {
                 }
             }
             Truncated { expected, found } => {
-                let missing = expected - found;
+                let missing = expected.saturating_sub(*found);
                 write!(
                     f,
                     "file cut short, this is the first incomplete tensor: expected {expected} bytes of data, found {found}, {missing} byte{} missing",
@@ -618,7 +640,7 @@ impl Display for ErrorKind {
                 )
             }
             TrailingBytes { expected, found } => {
-                let extra = found - expected;
+                let extra = found.saturating_sub(*expected);
                 write!(
                     f,
                     "{extra} byte{} after the last tensor: expected {expected} bytes of data, found {found}",
@@ -743,6 +765,20 @@ mod tests {
             let error = Error::at_header(ErrorKind::NumberOutOfRange, position);
             let drawn = error.with_excerpt_of(header).caret().unwrap();
             assert_eq!(drawn, format!("{shown}\n{caret}"), "{position}");
+        }
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_less_around_the_same_place() {
+        let header = vec![b'x'; 1_000];
+        let error = Error::at_header(ErrorKind::NumberOutOfRange, 500).with_excerpt_of(&header);
+        for columns in 40..130 {
+            let drawn = error.caret_within(columns).unwrap();
+            let (excerpt, caret) = drawn.split_once('\n').unwrap();
+            assert!(excerpt.len() <= columns, "{columns}: {drawn}");
+            // The number is the offset of the first byte shown, so the caret's place is its own.
+            let first: usize = excerpt[..8].trim().parse().unwrap();
+            assert_eq!(first + caret.find('^').unwrap() - 11, 508, "{columns}: {drawn}");
         }
     }
 

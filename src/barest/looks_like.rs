@@ -52,15 +52,26 @@ pub fn identify(first: &[u8]) -> Option<Foreign> {
     {
         return foreign("a Python pickle (an old PyTorch checkpoint?)", CONVERT);
     }
-    // 2. Text.
-    if first.starts_with(b"version https://git-lfs.github.com/") {
+    // 2. A mark that stands far inside.
+    if first.get(257..262) == Some(b"ustar") {
+        return foreign("a tar archive", UNPACK);
+    }
+    // 3. Text; but a length below 4 GiB may spell a brace or two and be one all the same.
+    if first.get(4..8) == Some(&[0; 4]) {
+        return None;
+    }
+    if first.starts_with(b"\xff\xfe") || first.starts_with(b"\xfe\xff") {
+        return foreign("text in UTF-16", DOWNLOAD);
+    }
+    let text = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(first).trim_ascii_start();
+    let pointers = ["version https://git-lfs.github.com/", "version https://hawser.github.com/"];
+    if pointers.iter().any(|pointer| text.starts_with(pointer.as_bytes())) {
         return Some(Foreign {
             what: "a Git LFS pointer",
-            promised: promised_size(first),
+            promised: promised_size(text),
             advice: "fetch the file itself, for instance with `git lfs pull`",
         });
     }
-    let text = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(first).trim_ascii_start();
     let begins = |tag: &str| {
         text.get(..tag.len()).is_some_and(|head| head.eq_ignore_ascii_case(tag.as_bytes()))
     };
@@ -79,9 +90,17 @@ pub fn identify(first: &[u8]) -> Option<Foreign> {
             false => foreign("JSON text", DOWNLOAD),
         };
     }
-    // 3. No mark, but all of it readable, and more than a header length could be by chance.
-    let readable = |&byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
-    if first.len() >= 16 && first.iter().all(readable) {
+    // 4. No mark, but readable: eight such bytes are a length that no header has.
+    let readable = |c: char| matches!(c, '\t' | '\n' | '\r') || !c.is_control();
+    let whole = match std::str::from_utf8(first) {
+        Ok(text) => text,
+        // A character that was cut off at the end is none of the text's fault.
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&first[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => "",
+    };
+    if whole.len() >= 8 && whole.chars().all(readable) {
         return foreign("plain text", DOWNLOAD);
     }
     None
@@ -114,7 +133,11 @@ mod tests {
             (b"<?xml version='1.0'?><Error>", "XML"),
             (b"{\"error\":\"Repository not found\"}", "JSON text"),
             (b"{\n  \"metadata\": {},\n  \"weight_map\": {}}", "index of a sharded model"),
-            (b"Entry not found. Access denied", "plain text"),
+            (b"Entry not found", "plain text"),
+            (b"404: Not Found", "plain text"),
+            ("Accès refusé à ce dépôt".as_bytes(), "plain text"),
+            (b"\xef\xbb\xbfversion https://git-lfs.github.com/spec/v1\n", "Git LFS"),
+            (b"\xff\xfe<\0h\0t\0m\0l\0", "UTF-16"),
             (b"\x93NUMPY\x01\0", "NumPy"),
         ] {
             let found = identify(first).expect(what);
@@ -130,9 +153,19 @@ mod tests {
         assert_eq!(identify(&pointer[..50]).unwrap().promised, None);
     }
 
+    /// Lengths that spell something: 31520 is a space and a brace, 123 a brace.
+    #[test]
+    fn a_length_that_a_header_can_have_is_no_text() {
+        for len in [123u64, 91, 31_520, 0x3c20, 0x7b20_2020] {
+            let mut first = len.to_le_bytes().to_vec();
+            first.extend(b"{\"a\":{\"dtype\":\"BF16\"");
+            assert_eq!(identify(&first), None, "{len}");
+        }
+    }
+
     #[test]
     fn nothing_is_made_of_what_says_nothing() {
-        for first in [&b""[..], b"\0\0\0\0\0\0\0\0", b"short", b"\x80\x02", b"\xff\xfe\x00\x01"] {
+        for first in [&b""[..], b"\0\0\0\0\0\0\0\0", b"short", b"\x80\x02", b"\x00\xfe\x00\x01"] {
             assert_eq!(identify(first), None, "{first:?}");
         }
     }

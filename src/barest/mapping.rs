@@ -115,7 +115,10 @@ impl Mapping {
     pub fn residency(&self, range: Range<usize>) -> io::Result<Residency> {
         let touched = self.touched(&range)?;
         let page_size = sys::page_size();
-        let mut pages = vec![0; touched.len() / page_size];
+        let count = touched.len() / page_size;
+        let mut pages = Vec::new();
+        pages.try_reserve_exact(count).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        pages.resize(count, 0);
         if !pages.is_empty() {
             // SAFETY: `touched` gives whole pages inside this mapping, `&self` keeps it mapped,
             // and `pages` has a byte for each.

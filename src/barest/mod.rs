@@ -23,6 +23,8 @@ mod dtype; // the one table of the 22 dtypes
 
 mod error; // what went wrong, where, and with which numbers
 
+mod reserve; // memory that may not be there
+
 mod sys; // the kernel: the only foreign functions
 
 mod options; // what can be chosen when a model is opened

@@ -14,6 +14,7 @@ use super::looks_like;
 use super::mapping::{LONGEST, Mmap};
 use super::nearest::nearest;
 use super::options::OpenOptions;
+use super::reserve::zeros;
 use super::shard::Shard;
 use super::sys;
 use super::tensor::TensorView;
@@ -263,7 +264,7 @@ fn read_header(file: &File, len: u64, cap: u32) -> Result<Header> {
             return Err(header::or_foreign(refused, &first));
         }
     };
-    let mut copy = vec![0; header_len];
+    let mut copy = zeros(header_len)?;
     read_exact_at(file, &mut copy, PREFIX as u64)?;
     Header::from_copy(copy, len)
 }

@@ -14,6 +14,7 @@
 //! seeded for each process, and if one probe grows improbably long all the same, the table gives
 //! way to a sorted list.
 
+use super::reserve::{vector, zeros};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;
@@ -28,11 +29,13 @@ pub trait Named {
     fn hash(&self, number: usize) -> u32;
 }
 
-/// Two items with one name.
+/// Why items could not be named.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Duplicate {
-    /// Their numbers, the smaller first.
-    pub items: (usize, usize),
+pub enum Unnamed {
+    /// Two have one name; their numbers, the smaller first.
+    Duplicate(usize, usize),
+    /// There is no memory for the table.
+    NoMemory,
 }
 
 /// Finds an item's number by its name.
@@ -50,7 +53,7 @@ const LONGEST_PROBE: usize = 128;
 impl NameTable {
     /// Names all items. Fails with the first duplicate it meets. O(n), or O(n log n) for names
     /// chosen to collide.
-    pub fn build(items: &impl Named) -> Result<NameTable, Duplicate> {
+    pub fn build(items: &impl Named) -> Result<NameTable, Unnamed> {
         let count = items.count();
         if count == 0 {
             return Ok(NameTable::default());
@@ -62,7 +65,7 @@ impl NameTable {
             match table.probe(hash, items, |other| items.name(other) == items.name(number)) {
                 Probe::Vacant(slot) => table.slots[slot] = table.entry(hash, number),
                 Probe::Found(other) => {
-                    return Err(Duplicate { items: (other, number) });
+                    return Err(Unnamed::Duplicate(other, number));
                 }
                 Probe::TooLong => return NameTable::sort(items),
             }
@@ -83,13 +86,14 @@ impl NameTable {
         }
     }
 
-    fn sort(items: &impl Named) -> Result<NameTable, Duplicate> {
-        let mut sorted: Vec<u32> = (0..items.count() as u32).collect();
+    fn sort(items: &impl Named) -> Result<NameTable, Unnamed> {
+        let mut sorted = vector(items.count()).map_err(|_| Unnamed::NoMemory)?;
+        sorted.extend(0..items.count() as u32);
         sorted.sort_by_key(|&number| items.name(number as usize));
         for pair in sorted.windows(2) {
             let (one, other) = (pair[0] as usize, pair[1] as usize);
             if items.name(one) == items.name(other) {
-                return Err(Duplicate { items: (one.min(other), one.max(other)) });
+                return Err(Unnamed::Duplicate(one.min(other), one.max(other)));
             }
         }
         Ok(NameTable { slots: Vec::new(), sorted })
@@ -235,7 +239,7 @@ mod tests {
                 let mut items = many(100, hash);
                 items.names[second] = items.names[first].clone();
                 let found = NameTable::build(&items).unwrap_err();
-                assert_eq!(found, Duplicate { items: (first, second) });
+                assert_eq!(found, Unnamed::Duplicate(first, second));
             }
         }
     }
@@ -252,7 +256,7 @@ mod tests {
         }
         assert_eq!(table.find("model.layers", &items), None);
         items.names[9_999] = items.names[5].clone();
-        assert_eq!(NameTable::build(&items).unwrap_err(), Duplicate { items: (5, 9_999) });
+        assert_eq!(NameTable::build(&items).unwrap_err(), Unnamed::Duplicate(5, 9_999));
     }
 
     #[test]

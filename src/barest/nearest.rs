@@ -5,7 +5,7 @@
 //! work is bounded, so that a miss among a million names costs milliseconds and not minutes.
 
 /// The name nearest to `wanted`, if one is near at all: about a third of the bytes differ at most, or
-/// one of the two is the beginning or the end of the other.
+/// one of the two is the beginning or the end of the other and at least half of it.
 pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut budget = 4_000_000;
     let mut row = Vec::new();
@@ -32,7 +32,7 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option
 }
 
 fn is_part_of(part: &str, whole: &str) -> bool {
-    !part.is_empty() && (whole.starts_with(part) || whole.ends_with(part))
+    part.len() * 2 >= whole.len() && (whole.starts_with(part) || whole.ends_with(part))
 }
 
 /// The distance, as far as the budget of compared pairs reaches; beyond that, the worst.
@@ -43,6 +43,9 @@ fn distance(one: &[u8], other: &[u8], row: &mut Vec<usize>, budget: &mut usize) 
     let (one, other) = (&one[start..], &other[start..]);
     let end = one.iter().rev().zip(other.iter().rev()).take_while(same).count();
     let (one, other) = (&one[..one.len() - end], &other[..other.len() - end]);
+    if one.is_empty() || other.is_empty() {
+        return one.len() + other.len();
+    }
     match budget.checked_sub(one.len().saturating_mul(other.len())) {
         Some(left) => *budget = left,
         None => {
@@ -80,6 +83,7 @@ mod tests {
             ("lm_head.weight", Some("lm_head")),
             ("something else altogether", None),
             ("", None),
+            ("transformer.d", None),
         ] {
             assert_eq!(nearest(wanted, names.into_iter()), name, "{wanted}");
         }

@@ -4,6 +4,7 @@
 //! same? drop its pages) are put to, never to the path: that may lead to another file by now.
 
 use super::bytes::{Backing, Bytes};
+use super::escape::Shown;
 use super::header::{Header, Metadata};
 use super::mapping::Mapping;
 use std::fmt::{self, Debug, Formatter};
@@ -65,7 +66,10 @@ impl Shard {
 impl Debug for Shard {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.path {
-            Some(path) => write!(f, "Shard({}, {:?})", path.display(), self.header),
+            Some(path) => {
+                let path = path.to_string_lossy();
+                write!(f, "Shard({}, {:?})", Shown(&path), self.header)
+            }
             None => write!(f, "Shard({:?})", self.header),
         }
     }

@@ -13,6 +13,7 @@
 //! ```
 
 use super::error::ErrorKind;
+use std::io;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 /// What is taken of one axis.
@@ -112,28 +113,17 @@ pub fn select(shape: &[u64], bits: u64, selects: &[Select]) -> Result<Selection,
     if selects.len() > shape.len() {
         return Err(ErrorKind::NoSuchAxis { expected: shape.len(), found: selects.len() - 1 });
     }
-    // 1. Each axis: first index, count, step; and what is left of the shape.
-    let mut axes = Vec::with_capacity(shape.len());
-    let mut left = Vec::with_capacity(shape.len());
+    // 1. What is left of the shape, and whether each axis has what is asked of it.
+    let mut left = Vec::new();
+    left.try_reserve_exact(shape.len()).map_err(|_| {
+        let source = io::ErrorKind::OutOfMemory.into();
+        ErrorKind::Io { action: "reserve memory for a shape", source }
+    })?;
     for (axis, &dimension) in shape.iter().enumerate() {
-        let select = selects.get(axis).copied().unwrap_or(Select::all());
-        let (start, count, step) = match select {
-            Select::Index(found) if found >= dimension => {
-                return Err(ErrorKind::OutOfRange { expected: dimension, found });
-            }
-            Select::Index(index) => (index, 1, 1),
-            Select::Range { start, end, step } => {
-                let end = end.unwrap_or(dimension);
-                if step == 0 || start > end || end > dimension {
-                    return Err(ErrorKind::BadRange { dimension, start, end, step });
-                }
-                (start, (end - start).div_ceil(step), step)
-            }
-        };
-        if !matches!(select, Select::Index(_)) {
+        let (_, count, _) = on_axis(dimension, selects.get(axis))?;
+        if !matches!(selects.get(axis), Some(Select::Index(_))) {
             left.push(count);
         }
-        axes.push((start, count, step));
     }
     if left.contains(&0) || shape.contains(&0) {
         return Ok(Selection { shape: left, run: 0, first: 0, outer: Vec::new(), bits });
@@ -143,7 +133,8 @@ pub fn select(shape: &[u64], bits: u64, selects: &[Select]) -> Result<Selection,
     let mut selection = Selection { shape: left, run: 1, first: 0, outer: Vec::new(), bits };
     let mut stride = 1;
     let mut together = true;
-    for (&dimension, &(start, count, step)) in shape.iter().zip(&axes).rev() {
+    for (axis, &dimension) in shape.iter().enumerate().rev() {
+        let (start, count, step) = on_axis(dimension, selects.get(axis))?;
         selection.first += start * stride;
         if together && (step == 1 || count == 1) {
             selection.run *= count;
@@ -151,17 +142,33 @@ pub fn select(shape: &[u64], bits: u64, selects: &[Select]) -> Result<Selection,
         } else {
             together = false;
             if count > 1 {
-                selection.outer.insert(0, (count, step * stride));
+                selection.outer.push((count, step * stride));
             }
         }
         stride *= dimension;
     }
+    selection.outer.reverse();
     // 3. Runs begin and end with a byte.
     let begins = selection.outer.iter().map(|(_, apart)| *apart).chain([selection.first]);
     if begins.chain([selection.run]).any(|elements| elements * bits % 8 != 0) {
         return Err(ErrorKind::PartOfByte);
     }
     Ok(selection)
+}
+
+/// The first index, the number of indices and the step on an axis of this length.
+fn on_axis(dimension: u64, select: Option<&Select>) -> Result<(u64, u64, u64), ErrorKind> {
+    match select.copied().unwrap_or(Select::all()) {
+        Select::Index(index) if index < dimension => Ok((index, 1, 1)),
+        Select::Index(found) => Err(ErrorKind::OutOfRange { expected: dimension, found }),
+        Select::Range { start, end, step } => {
+            let end = end.unwrap_or(dimension);
+            if step == 0 || start > end || end > dimension {
+                return Err(ErrorKind::BadRange { dimension, start, end, step });
+            }
+            Ok((start, (end - start).div_ceil(step), step))
+        }
+    }
 }
 
 impl Selection {

@@ -39,6 +39,9 @@ impl Arguments {
             return Ok(None);
         };
         let argument = self.before_dashes.remove(place).to_string_lossy().into_owned();
+        if self.before_dashes.iter().any(is_it) {
+            return Err(self.usage(format!("{name} is given twice")));
+        }
         if let Some((_, value)) = argument.split_once('=') {
             return Ok(Some(value.to_owned()));
         }

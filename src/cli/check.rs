@@ -44,7 +44,8 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
             Err(error) => {
                 bad += 1;
                 writeln!(output, "BAD   {error}")?;
-                if let Some(caret) = error.caret() {
+                let columns = output.columns().unwrap_or(usize::MAX);
+                if let Some(caret) = error.caret_within(columns) {
                     writeln!(output, "{caret}")?;
                 }
             }

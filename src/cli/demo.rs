@@ -23,6 +23,9 @@ pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
         let found = positional.len();
         return Err(usage("demo", format!("expected one directory, found {found}")));
     };
+    if directory.is_empty() {
+        return Err(usage("demo", "the directory has no name".to_owned()));
+    }
     let directory = Path::new(directory);
     fs::create_dir_all(directory).map_err(|error| bad(directory, "make", error))?;
     for file in sample::files() {
@@ -36,15 +39,23 @@ pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
             file.about
         )?;
     }
-    let model = directory.join(sample::MODEL_NAME);
-    let model = Shown(&model.to_string_lossy()).to_string();
-    let all = Shown(&directory.join("*.safetensors").to_string_lossy()).to_string();
+    let model = for_a_shell(&directory.join(sample::MODEL_NAME).to_string_lossy());
+    let all = for_a_shell(&directory.to_string_lossy()) + "/*.safetensors";
     writeln!(
         output,
         "\nNow try:\n  barest ls {model}\n  barest check {all}\n  barest dump {model} {} 8",
         sample::FAMOUS_TENSOR
     )?;
     Ok(())
+}
+
+/// A path as it can be copied into a command: in quotes, if it holds more than plain characters.
+fn for_a_shell(path: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    match path.chars().all(is_plain) {
+        true => path.to_owned(),
+        false => format!("'{}'", Shown(&path.replace('\'', "'\\''"))),
+    }
 }
 
 fn bad(path: &Path, action: &str, error: io::Error) -> End {

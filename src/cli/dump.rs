@@ -56,7 +56,8 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
         [path, name, most] => (path, name, Some(number(most, "N")?)),
         other => {
             let found = other.len();
-            let line = format!("expected PATH TENSOR [N], found {found} arguments");
+            let s = if found == 1 { "" } else { "s" };
+            let line = format!("expected PATH TENSOR [N], found {found} argument{s}");
             return Err(usage("dump", line));
         }
     };
@@ -128,7 +129,7 @@ fn write_json(
         "{{\"name\": {}, \"dtype\": \"{}\", \"shape\": {},\n\"values\": [",
         Json(tensor.name()),
         tensor.dtype(),
-        ls::shape(sliced.shape())
+        ls::AllDimensions(sliced.shape())
     )?;
     for (number, index) in indices(tensor, sliced).take(most).enumerate() {
         let comma = if number > 0 { ", " } else { "" };
@@ -167,21 +168,17 @@ fn write_table(
     const AT_ONCE: usize = 10_000;
     let mut elements = indices(tensor, sliced).take(most).peekable();
     let mut is_first = true;
+    let table = Table::new(&["INDEX", ">OFFSET", ">RAW", ">VALUE"]);
     while elements.peek().is_some() {
-        let mut table = Table::new(&["INDEX", ">OFFSET", ">RAW", ">VALUE"]);
-        for number in elements.by_ref().take(AT_ONCE) {
+        let numbers: Vec<usize> = elements.by_ref().take(AT_ONCE).collect();
+        let rows = numbers.iter().map(|&number| {
             let shown = values::show(tensor, number);
             let offset = range.start + number as u64 * tensor.dtype().bits() / 8;
-            table.row(vec![
-                index(number, tensor.shape()),
-                offset.to_string(),
-                shown.raw,
-                shown.text,
-            ]);
-        }
+            vec![index(number, tensor.shape()), offset.to_string(), shown.raw, shown.text]
+        });
         match std::mem::take(&mut is_first) {
-            true => table.write(output)?,
-            false => table.write_rows(output)?,
+            true => table.write(rows, output)?,
+            false => table.write_rows(rows, output)?,
         }
     }
     match sliced.len() {
@@ -192,12 +189,15 @@ fn write_table(
     Ok(())
 }
 
-/// The indices along each axis of element `number`, as `[row,column]`.
+/// The indices along each axis of element `number`, as `[row,column]`; of more than 8 axes the last
+/// 8, behind `…`.
 fn index(number: usize, shape: &[u64]) -> String {
+    const MOST: usize = 8;
     let mut rest = number as u64;
     let mut indices: Vec<String> = shape
         .iter()
         .rev()
+        .take(MOST)
         .map(|&dimension| {
             let index = rest % dimension;
             rest /= dimension;
@@ -205,7 +205,8 @@ fn index(number: usize, shape: &[u64]) -> String {
         })
         .collect();
     indices.reverse();
-    format!("[{}]", indices.join(","))
+    let left_out = if shape.len() > MOST { "…," } else { "" };
+    format!("[{left_out}{}]", indices.join(","))
 }
 
 #[cfg(test)]
@@ -217,6 +218,7 @@ mod tests {
         assert_eq!(index(0, &[]), "[]");
         assert_eq!(index(7, &[10]), "[7]");
         assert_eq!(index(7, &[2, 2, 3]), "[1,0,1]");
+        assert_eq!(index(1, &[2; 9]), "[…,0,0,0,0,0,0,0,1]");
     }
 
     #[test]

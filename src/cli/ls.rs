@@ -3,9 +3,10 @@
 use super::End;
 use super::arguments::{Arguments, show, usage};
 use super::output::Output;
-use super::table::Table;
+use super::table::{Table, cut};
 use barest::escape::{Json, Shape, Shown};
 use barest::{Dtype, Header, TensorInfo};
+use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -55,45 +56,30 @@ fn write_table(header: &Header, tensors: &[TensorInfo<'_>], output: &mut Output)
     // 1. A row for each tensor.
     if !tensors.is_empty() {
         const COLUMNS: [&str; 7] = ["NAME", "DTYPE", "SHAPE", ">BYTES", ">FROM", ">TO", ">ALIGN"];
-        let mut table = Table::new(&COLUMNS).giving_way(&["TO", "ALIGN", "FROM"]);
-        for tensor in tensors {
-            let range = tensor.file_range();
-            let alignment = alignment(range.start);
-            let wants = tensor.dtype().natural_alignment();
-            let mark = if alignment < wants && tensor.byte_len() > 0 { "!" } else { "" };
-            table.row(vec![
-                name_cell(tensor.name()),
-                tensor.dtype().to_string(),
-                Shape(tensor.shape()).to_string(),
-                tensor.byte_len().to_string(),
-                range.start.to_string(),
-                range.end.to_string(),
-                format!("{mark}{alignment}"),
-            ]);
-        }
-        table.write(output)?;
+        let table = Table::new(&COLUMNS).giving_way(&["TO", "ALIGN", "FROM", "BYTES"]);
+        table.write(tensors.iter().map(cells), output)?;
         writeln!(output)?;
     }
     // 2. Totals, by dtype and in all.
-    let mut totals = Table::new(&["TOTAL", ">TENSORS", ">ELEMENTS", ">BYTES"]);
-    for &dtype in Dtype::ALL {
-        let of_dtype = tensors.iter().filter(|tensor| tensor.dtype() == dtype);
-        let (count, elements, bytes) = sum(of_dtype);
-        if count > 0 {
-            let cells = [count, elements, bytes].map(|number| number.to_string());
-            totals.row([&[dtype.to_string()], &cells[..]].concat());
-        }
-    }
-    let (count, elements, bytes) = sum(tensors.iter());
-    let cells = [count, elements, bytes].map(|number| number.to_string());
-    totals.row([&["all".to_owned()], &cells[..]].concat());
-    totals.write(output)?;
+    let of_dtype = |dtype| tensors.iter().filter(move |tensor| tensor.dtype() == dtype);
+    let mut totals: Vec<(String, Sum)> = Dtype::ALL
+        .iter()
+        .map(|&dtype| (dtype.to_string(), sum(of_dtype(dtype))))
+        .filter(|(_, sum)| sum.tensors > 0)
+        .collect();
+    let all = sum(tensors.iter());
+    totals.push(("all".to_owned(), all));
+    let cells = totals.iter().map(|(dtype, sum)| {
+        let numbers = [sum.tensors, sum.elements, sum.bytes].map(|number| number.to_string());
+        [&[dtype.clone()], &numbers[..]].concat()
+    });
+    Table::new(&["TOTAL", ">TENSORS", ">ELEMENTS", ">BYTES"]).write(cells, output)?;
     // 3. What stands around them.
     writeln!(
         output,
         "\n{} parameters in {} of data, behind a header of {} bytes",
-        count_in_words(elements),
-        size_in_words(bytes),
+        count_in_words(all.elements),
+        size_in_words(all.bytes),
         header.header_len()
     )?;
     match header.metadata() {
@@ -103,17 +89,46 @@ fn write_table(header: &Header, tensors: &[TensorInfo<'_>], output: &mut Output)
             writeln!(output, "__metadata__, {pairs} pair{}", if pairs == 1 { "" } else { "s" })?;
             for (key, value) in metadata.iter() {
                 let line = format!("  {} = {}", Shown(key), Shown(&value));
-                writeln!(output, "{}", cut(&line, output.columns()))?;
+                match output.columns() {
+                    Some(columns) => writeln!(output, "{}", cut(&line, columns))?,
+                    None => writeln!(output, "{line}")?,
+                }
             }
         }
     }
     Ok(())
 }
 
-fn sum<'a>(tensors: impl Iterator<Item = &'a TensorInfo<'a>>) -> (u64, u64, u64) {
-    tensors.fold((0, 0, 0), |(count, elements, bytes), tensor| {
+/// One row of the table.
+fn cells(tensor: &TensorInfo<'_>) -> Vec<String> {
+    let range = tensor.file_range();
+    let alignment = alignment(range.start);
+    let wants = tensor.dtype().natural_alignment();
+    let mark = if alignment < wants && tensor.byte_len() > 0 { "!" } else { "" };
+    vec![
+        name_cell(tensor.name()),
+        tensor.dtype().to_string(),
+        Shape(tensor.shape()).to_string(),
+        tensor.byte_len().to_string(),
+        range.start.to_string(),
+        range.end.to_string(),
+        format!("{mark}{alignment}"),
+    ]
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    tensors: u64,
+    elements: u64,
+    bytes: u64,
+}
+
+fn sum<'a>(tensors: impl Iterator<Item = &'a TensorInfo<'a>>) -> Sum {
+    tensors.fold(Sum::default(), |sum, tensor| Sum {
+        tensors: sum.tensors + 1,
         // Tensors tile the file, so their bytes fit a u64; of F4 there are two elements a byte.
-        (count + 1, elements.saturating_add(tensor.elements()), bytes + tensor.byte_len())
+        elements: sum.elements.saturating_add(tensor.elements()),
+        bytes: sum.bytes + tensor.byte_len(),
     })
 }
 
@@ -133,7 +148,7 @@ fn write_json(
             if number > 0 { "," } else { "" },
             Json(tensor.name()),
             tensor.dtype(),
-            shape(tensor.shape()),
+            AllDimensions(tensor.shape()),
             Json(&file),
             range.start,
             range.end
@@ -163,10 +178,16 @@ pub fn name_cell(name: &str) -> String {
     }
 }
 
-/// A shape as JSON, all of it.
-pub fn shape(dimensions: &[u64]) -> String {
-    let dimensions: Vec<String> = dimensions.iter().map(u64::to_string).collect();
-    format!("[{}]", dimensions.join(","))
+/// A shape as JSON, all of it, which may be millions of numbers.
+pub struct AllDimensions<'a>(pub &'a [u64]);
+
+impl Display for AllDimensions<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (axis, dimension) in self.0.iter().enumerate() {
+            write!(f, "{}{dimension}", if axis == 0 { "[" } else { "," })?;
+        }
+        f.write_str(if self.0.is_empty() { "[]" } else { "]" })
+    }
 }
 
 /// The largest power of two that an offset is a multiple of; a page at most.
@@ -188,7 +209,7 @@ fn count_in_words(count: u64) -> String {
 pub fn size_in_words(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
-        return format!("{bytes} bytes");
+        return format!("{bytes} byte{}", if bytes == 1 { "" } else { "s" });
     }
     let mut size = bytes as f64 / 1024.0;
     let mut unit = 0;
@@ -197,16 +218,6 @@ pub fn size_in_words(bytes: u64) -> String {
         unit += 1;
     }
     format!("{size:.1} {}", UNITS[unit])
-}
-
-/// A line that fits the terminal.
-fn cut(line: &str, columns: Option<usize>) -> String {
-    match columns {
-        Some(columns) if line.chars().count() > columns => {
-            line.chars().take(columns - 1).chain(['…']).collect()
-        }
-        _ => line.to_owned(),
-    }
 }
 
 #[cfg(test)]

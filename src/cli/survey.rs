@@ -30,11 +30,12 @@ pub fn write(path: &Path, output: &mut Output) -> Result<(), End> {
     let mut progress = Progress::new(model.tensors().map(|tensor| tensor.byte_len() as u64).sum());
     let columns =
         ["NAME", "DTYPE", ">NAN", ">INFINITE", ">ZERO", ">LEAST", ">GREATEST", ">FIRST BAD"];
-    let mut table = Table::new(&columns).giving_way(&["ZERO", "DTYPE"]);
+    let table = Table::new(&columns).giving_way(&["ZERO", "DTYPE"]);
+    let mut rows = Vec::new();
     for tensor in model.tensors() {
         let survey = look(&tensor, &mut progress);
         let (least, greatest) = survey.range.unwrap_or(("-".to_owned(), "-".to_owned()));
-        table.row(vec![
+        rows.push(vec![
             name_cell(tensor.name()),
             tensor.dtype().to_string(),
             survey.nan.to_string(),
@@ -46,7 +47,7 @@ pub fn write(path: &Path, output: &mut Output) -> Result<(), End> {
         ]);
     }
     progress.end();
-    Ok(table.write(output)?)
+    Ok(table.write(rows.iter().cloned(), output)?)
 }
 
 fn look(tensor: &TensorView<'_>, progress: &mut Progress) -> Survey {

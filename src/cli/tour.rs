@@ -6,9 +6,10 @@
 use super::output::Output;
 use super::{End, demo, sample, values};
 use barest::escape::Shown;
-use barest::{Mapping, PageFaults, page_faults};
+use barest::{Backing, Mapping, PageFaults, page_faults};
 use std::hint::black_box;
 use std::io::Write;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{fs, io};
@@ -70,14 +71,12 @@ pub fn run(output: &mut Output) -> Result<(), End> {
     )?;
     let mapping = shard.mapping();
     step(output, "a mapping", &format!("{} bytes at {:p}", mapping.len(), mapping.as_ptr()))?;
-    note(
-        output,
-        &format!(
-            "{}: {} pages of {page} bytes, none of them touched yet",
-            shard.backing(),
-            mapping.len().div_ceil(page)
-        ),
-    )?;
+    let pages = mapping.len().div_ceil(page);
+    let touched = match shard.backing() {
+        Backing::Mapped => ", none of them touched yet",
+        _ => "",
+    };
+    note(output, &format!("{}: {pages} pages of {page} bytes{touched}", shard.backing()))?;
     note(output, &format!("header and mapping together took {}", in_words(opened)))?;
 
     // 3. A name.
@@ -153,17 +152,17 @@ pub fn run(output: &mut Output) -> Result<(), End> {
     )?;
 
     // 6. The end.
-    let name = path.to_string_lossy().into_owned();
-    let mapped = lines_of_the_map(&name);
+    let addresses = mapping.as_ptr() as usize..mapping.as_ptr() as usize + mapping.len();
+    let before = lines_of_the_map(&addresses);
     drop(model);
-    let left = lines_of_the_map(&name);
+    let after = lines_of_the_map(&addresses);
     step(output, "the end", "the model is dropped")?;
-    match (mapped, left) {
-        (Ok(mapped), Ok(left)) => note(
+    match (before, after) {
+        (Ok(before), Ok(after)) => note(
             output,
-            &format!("lines of /proc/self/maps that name the file: {mapped} before, {left} after"),
+            &format!("lines of /proc/self/maps at these addresses: {before} before, {after} after"),
         )?,
-        _ => note(output, "the mapping is gone (this system has no /proc/self/maps to show it)")?,
+        _ => note(output, "the memory is given back (no /proc/self/maps here to show it)")?,
     }
     writeln!(output, "\nNext: barest demo DIR, barest ls PATH, barest --help")?;
     Ok(())
@@ -223,7 +222,15 @@ fn in_words(time: Duration) -> String {
     }
 }
 
-fn lines_of_the_map(name: &str) -> io::Result<usize> {
-    let map = fs::read_to_string("/proc/self/maps")?;
-    Ok(map.lines().filter(|line| line.ends_with(name)).count())
+/// How many areas of this process's memory overlap a range of addresses.
+fn lines_of_the_map(addresses: &Range<usize>) -> io::Result<usize> {
+    // A line begins with `begin-end` in hexadecimal; paths in it may be no UTF-8.
+    let map = fs::read("/proc/self/maps")?;
+    let overlaps = |line: &[u8]| {
+        let text = String::from_utf8_lossy(line);
+        let number = |text: &str| usize::from_str_radix(text, 16).ok();
+        let (begin, end) = text.split_whitespace().next()?.split_once('-')?;
+        Some(number(begin)? < addresses.end && number(end)? > addresses.start)
+    };
+    Ok(map.split(|&byte| byte == b'\n').filter(|line| overlaps(line) == Some(true)).count())
 }

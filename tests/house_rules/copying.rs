@@ -50,21 +50,9 @@ pub fn own_paths(path: &str, text: &str) -> Vec<String> {
 /// The vendored folder asks nothing of the crate around it: no variable of the build, no file
 /// beside it, no feature, no crate attribute, no documentation that names the crate.
 pub fn asks_nothing_of_its_host(path: &str, text: &str) -> Vec<String> {
-    const MACROS: [&str; 5] = [
-        "env",
-        "option_env",
-        "include",
-        "include_str",
-        "include_bytes",
-    ];
-    const ATTRIBUTES: [&str; 6] = [
-        "no_std",
-        "no_main",
-        "feature",
-        "crate_name",
-        "crate_type",
-        "recursion_limit",
-    ];
+    const MACROS: [&str; 5] = ["env", "option_env", "include", "include_str", "include_bytes"];
+    const ATTRIBUTES: [&str; 6] =
+        ["no_std", "no_main", "feature", "crate_name", "crate_type", "recursion_limit"];
     const NAMES_OF_THE_CRATE: [&str; 3] = ["barest::", "use barest", "extern crate"];
     let mut found: Vec<(usize, String)> = Vec::new();
     let code = code(text);
@@ -72,10 +60,7 @@ pub fn asks_nothing_of_its_host(path: &str, text: &str) -> Vec<String> {
         let name = token.text;
         let next =
             |ahead: usize, text: &str| code.get(at + ahead).is_some_and(|next| next.is(text));
-        let text_follows = || {
-            code.get(at + 2)
-                .is_some_and(|next| next.kind == Kind::Literal)
-        };
+        let text_follows = || code.get(at + 2).is_some_and(|next| next.kind == Kind::Literal);
         if MACROS.contains(&name) && next(1, "!") {
             found.push((token.line, format!("`{name}!`")));
         }
@@ -94,9 +79,7 @@ pub fn asks_nothing_of_its_host(path: &str, text: &str) -> Vec<String> {
             }
         }
     }
-    let faults = found
-        .iter()
-        .map(|(line, what)| format!("{path}:{line}: {what}"));
+    let faults = found.iter().map(|(line, what)| format!("{path}:{line}: {what}"));
     faults.collect()
 }
 
@@ -108,36 +91,18 @@ mod tests {
     #[test]
     fn a_path_out_of_the_folder_is_found() {
         for (text, expected) in [
-            (
-                "use std::fmt;\nfn f() -> fmt::Result { u8::try_from(1).map(Vec::<u8>::new) }",
-                "",
-            ),
-            (
-                "mod inner;\nuse inner::Thing;\nfn f() { inner::f(); Self::g(); Thing::h() }",
-                "",
-            ),
-            (
-                "use super::sys::{self, Advice};\nfn f() { sys::open(); size_of::<u8>() }",
-                "",
-            ),
-            (
-                "#[rustfmt::skip] fn f() { x.collect::<Vec<_>>(); $name::f() }",
-                "",
-            ),
+            ("use std::fmt;\nfn f() -> fmt::Result { u8::try_from(1).map(Vec::<u8>::new) }", ""),
+            ("mod inner;\nuse inner::Thing;\nfn f() { inner::f(); Self::g(); Thing::h() }", ""),
+            ("use super::sys::{self, Advice};\nfn f() { sys::open(); size_of::<u8>() }", ""),
+            ("#[rustfmt::skip] fn f() { x.collect::<Vec<_>>(); $name::f() }", ""),
             ("// crate::x\nfn f() -> &str { \"crate::x\" }", ""),
             ("pub(crate) fn f() {}", ""),
             ("use crate::escape;", "1: a path that begins with `crate`"),
-            (
-                "fn f() {\n    crate::f() }",
-                "2: a path that begins with `crate`",
-            ),
+            ("fn f() {\n    crate::f() }", "2: a path that begins with `crate`"),
             ("use barest::Model;", "1: a path that begins with `barest`"),
             ("use ::libc::mmap;", "1: a path that begins with `libc`"),
             ("use libc;", "1: a path that begins with `libc`"),
-            (
-                "mod tests { proptest::proptest! {} }",
-                "1: a path that begins with `proptest`",
-            ),
+            ("mod tests { proptest::proptest! {} }", "1: a path that begins with `proptest`"),
             ("use core::fmt;", "1: a path that begins with `core`"),
         ] {
             assert_eq!(planted(own_paths, "a.rs", text), expected, "{text}");
@@ -148,32 +113,16 @@ mod tests {
     fn a_need_for_the_host_is_found() {
         let doc = "/// ```\n/// use barest::Model;\n/// ```\nfn f() {}";
         for (text, expected) in [
-            (
-                "#![allow(dead_code)]\nuse std::env;\nfn f() { env::var(\"env!\") }",
-                "",
-            ),
+            ("#![allow(dead_code)]\nuse std::env;\nfn f() { env::var(\"env!\") }", ""),
             ("const A: &str = env!(\"CARGO_PKG_NAME\");", "1: `env!`"),
-            (
-                "\nconst A: &str = include_str!(\"a\");",
-                "2: `include_str!`",
-            ),
+            ("\nconst A: &str = include_str!(\"a\");", "2: `include_str!`"),
             ("#[cfg(feature = \"x\")] fn f() {}", "1: a feature"),
             ("fn f() { if cfg!(feature = \"x\") {} }", "1: a feature"),
-            (
-                "#[target_feature(enable = \"avx2\")] fn f() { feature == 1; }",
-                "",
-            ),
+            ("#[target_feature(enable = \"avx2\")] fn f() { feature == 1; }", ""),
             ("#![no_std]", "1: the crate attribute `no_std`"),
-            (
-                doc,
-                "2: `barest::` in a comment; 2: `use barest` in a comment",
-            ),
+            (doc, "2: `barest::` in a comment; 2: `use barest` in a comment"),
         ] {
-            assert_eq!(
-                planted(asks_nothing_of_its_host, "a.rs", text),
-                expected,
-                "{text}"
-            );
+            assert_eq!(planted(asks_nothing_of_its_host, "a.rs", text), expected, "{text}");
         }
     }
 }

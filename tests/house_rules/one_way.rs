@@ -15,10 +15,7 @@ pub fn modules(mod_rs: &str) -> Vec<Module> {
     let code = code(mod_rs);
     let declares =
         |three: &[Token<'_>]| three[0].is("mod") && three[1].kind == Kind::Word && three[2].is(";");
-    let declarations = code
-        .windows(3)
-        .enumerate()
-        .filter(|(_, three)| declares(three));
+    let declarations = code.windows(3).enumerate().filter(|(_, three)| declares(three));
     let module = |(at, three): (usize, &[Token<'_>])| Module {
         name: three[1].text.to_owned(),
         for_tests: is_for_tests(&code[item_start(&code, at)..at]),
@@ -28,11 +25,7 @@ pub fn modules(mod_rs: &str) -> Vec<Module> {
 
 fn is_for_tests(attributes: &[Token<'_>]) -> bool {
     let cfg_test = ["cfg", "(", "test", ")"];
-    let same = |four: &[Token<'_>]| {
-        four.iter()
-            .zip(cfg_test)
-            .all(|(token, text)| token.is(text))
-    };
+    let same = |four: &[Token<'_>]| four.iter().zip(cfg_test).all(|(token, text)| token.is(text));
     attributes.windows(4).any(same)
 }
 
@@ -126,20 +119,12 @@ mod tests {
 
     #[test]
     fn the_order_is_that_of_the_mod_lines() {
-        let module = |name: &str, for_tests| Module {
-            name: name.to_owned(),
-            for_tests,
-        };
+        let module = |name: &str, for_tests| Module { name: name.to_owned(), for_tests };
         assert_eq!(
             modules(
                 "//! mod no;\npub mod a; // mod b;\nmod c;\n#[cfg(test)]\nmod t;\npub use a::A;\nmod d;\nmod e {}"
             ),
-            [
-                module("a", false),
-                module("c", false),
-                module("t", true),
-                module("d", false)
-            ]
+            [module("a", false), module("c", false), module("t", true), module("d", false)]
         );
     }
 
@@ -149,68 +134,24 @@ mod tests {
         let rule = |path: &str, text: &str| one_way(path, text, &order);
         for (path, text, expected) in [
             ("b.rs", "use super::a::A;\nuse std::io;", ""),
-            (
-                "b.rs",
-                "use super::z::Z;",
-                "1: uses `z`, which stands below it in mod.rs",
-            ),
-            (
-                "b.rs",
-                "\nfn f() { super::z::f() }",
-                "2: uses `z`, which stands below it in mod.rs",
-            ),
-            (
-                "b.rs",
-                "use super::{a::{z, A}, z};",
-                "1: uses `z`, which stands below it in mod.rs",
-            ),
-            (
-                "b.rs",
-                "// super::z\n/// [`Z`](super::z::Z)\nfn f() -> &str { \"super::z\" }",
-                "",
-            ),
-            (
-                "b.rs",
-                "use super::Z;",
-                "1: uses `Z`, which is no module of mod.rs",
-            ),
-            (
-                "b.rs",
-                "use super::*;",
-                "1: uses `*`, which is no module of mod.rs",
-            ),
-            (
-                "b.rs",
-                "use super::super::host;",
-                "1: `super` leads out of the folder",
-            ),
-            (
-                "b.rs",
-                "pub(super) fn f() {}\npub(in super::super) fn g() {}",
-                "",
-            ),
-            (
-                "b.rs",
-                "mod tests { use super::*; use super::super::a::A; }",
-                "",
-            ),
+            ("b.rs", "use super::z::Z;", "1: uses `z`, which stands below it in mod.rs"),
+            ("b.rs", "\nfn f() { super::z::f() }", "2: uses `z`, which stands below it in mod.rs"),
+            ("b.rs", "use super::{a::{z, A}, z};", "1: uses `z`, which stands below it in mod.rs"),
+            ("b.rs", "// super::z\n/// [`Z`](super::z::Z)\nfn f() -> &str { \"super::z\" }", ""),
+            ("b.rs", "use super::Z;", "1: uses `Z`, which is no module of mod.rs"),
+            ("b.rs", "use super::*;", "1: uses `*`, which is no module of mod.rs"),
+            ("b.rs", "use super::super::host;", "1: `super` leads out of the folder"),
+            ("b.rs", "pub(super) fn f() {}\npub(in super::super) fn g() {}", ""),
+            ("b.rs", "mod tests { use super::*; use super::super::a::A; }", ""),
             (
                 "b.rs",
                 "mod tests { use super::super::z::Z; }",
                 "1: uses `z`, which stands below it in mod.rs",
             ),
             ("b.rs", "mod tests { use super::super::t::help; }", ""),
-            (
-                "b.rs",
-                "mod tests {}\nuse super::z;",
-                "2: uses `z`, which stands below it in mod.rs",
-            ),
+            ("b.rs", "mod tests {}\nuse super::z;", "2: uses `z`, which stands below it in mod.rs"),
             ("folder/mod.rs", "use super::b; mod inner;", ""),
-            (
-                "folder/mod.rs",
-                "use super::z;",
-                "1: uses `z`, which stands below it in mod.rs",
-            ),
+            ("folder/mod.rs", "use super::z;", "1: uses `z`, which stands below it in mod.rs"),
             (
                 "folder/inner.rs",
                 "use super::other; use super::super::a; use super::super::folder::X;",
@@ -221,11 +162,7 @@ mod tests {
                 "use super::super::z;",
                 "1: uses `z`, which stands below it in mod.rs",
             ),
-            (
-                "mod.rs",
-                "use super::host;",
-                "1: `super` leads out of the folder",
-            ),
+            ("mod.rs", "use super::host;", "1: `super` leads out of the folder"),
             ("stray.rs", "", "1: a module that mod.rs does not declare"),
         ] {
             let path = format!("{VENDORED}{path}");

@@ -12,15 +12,11 @@ pub fn foreign_declarations(path: &str, text: &str) -> Vec<String> {
     let code = code(text);
     let declares = |at: usize| {
         let before = at.checked_sub(1).map(|at| &code[at]);
-        let opens = code[at + 1..]
-            .iter()
-            .find(|token| token.kind != Kind::Literal);
+        let opens = code[at + 1..].iter().find(|token| token.kind != Kind::Literal);
         opens.is_some_and(|token| token.is("{")) || before.is_some_and(|token| token.is("unsafe"))
     };
     let found = (0..code.len()).filter(|&at| code[at].is("extern") && declares(at));
-    found
-        .map(|at| format!("{path}:{}: foreign functions", code[at].line))
-        .collect()
+    found.map(|at| format!("{path}:{}: foreign functions", code[at].line)).collect()
 }
 
 /// Every `unsafe` block and `unsafe impl` has a `SAFETY:` comment above it or above the statement
@@ -44,12 +40,8 @@ pub fn safety_comments(path: &str, text: &str) -> Vec<String> {
             };
             let above =
                 |token: &&Token<'_>| token.kind == Kind::Comment && token.line > ended_on_line;
-            let said = |what: &&str| {
-                statement
-                    .iter()
-                    .filter(above)
-                    .any(|token| token.text.contains(what))
-            };
+            let said =
+                |what: &&str| statement.iter().filter(above).any(|token| token.text.contains(what));
             if let Some(needed) = needed.filter(|needed| !said(needed)) {
                 faults.push(format!("{path}:{}: unsafe without `{needed}`", token.line));
             }
@@ -109,12 +101,9 @@ pub fn unsafe_files(files: &[(String, String)]) -> Vec<String> {
     let found: Vec<(String, usize)> = files.iter().filter_map(unsafe_in).collect();
     let in_program = |path: &str| !path.starts_with(VENDORED) && may_be_unsafe(path);
     let doors = found.iter().filter(|(path, _)| in_program(path)).count();
-    let misplaced = found
-        .iter()
-        .filter(|(path, _)| !may_be_unsafe(path) || in_program(path) && doors > 1);
-    misplaced
-        .map(|(path, line)| format!("{path}:{line}: unsafe code"))
-        .collect()
+    let misplaced =
+        found.iter().filter(|(path, _)| !may_be_unsafe(path) || in_program(path) && doors > 1);
+    misplaced.map(|(path, line)| format!("{path}:{line}: unsafe code")).collect()
 }
 
 #[cfg(test)]
@@ -129,51 +118,27 @@ mod tests {
         for (path, text, expected) in [
             ("src/barest/sys/posix.rs", block, ""),
             ("src/barest/model.rs", block, "1: foreign functions"),
-            (
-                "src/main.rs",
-                "\nextern \"C\" { fn f(); }",
-                "2: foreign functions",
-            ),
+            ("src/main.rs", "\nextern \"C\" { fn f(); }", "2: foreign functions"),
             ("src/main.rs", "extern { fn f(); }", "1: foreign functions"),
-            (
-                "src/main.rs",
-                "type F = unsafe extern \"C\" fn();",
-                "1: foreign functions",
-            ),
+            ("src/main.rs", "type F = unsafe extern \"C\" fn();", "1: foreign functions"),
             ("src/barest/gpu/metal.rs", closure, ""),
             ("src/barest/model.rs", "const A: &str = \"extern {\";", ""),
         ] {
-            assert_eq!(
-                planted(foreign_declarations, path, text),
-                expected,
-                "{text}"
-            );
+            assert_eq!(planted(foreign_declarations, path, text), expected, "{text}");
         }
     }
 
     #[test]
     fn an_undocumented_unsafe_is_found() {
         for (text, expected) in [
-            (
-                "fn f() {\n    // SAFETY: of course.\n    unsafe { g() }\n}",
-                "",
-            ),
+            ("fn f() {\n    // SAFETY: of course.\n    unsafe { g() }\n}", ""),
             (
                 "fn f() {\n    // SAFETY: a\n    // longer one.\n    let a = h(unsafe { g() });\n}",
                 "",
             ),
-            (
-                "fn f() {\n    h(\n        // SAFETY: within.\n        unsafe { g() },\n    )\n}",
-                "",
-            ),
-            (
-                "// SAFETY: no threads.\n#[cfg(unix)]\nunsafe impl Send for A {}",
-                "",
-            ),
-            (
-                "fn f() {\n    unsafe { g() }\n}",
-                "2: unsafe without `SAFETY:`",
-            ),
+            ("fn f() {\n    h(\n        // SAFETY: within.\n        unsafe { g() },\n    )\n}", ""),
+            ("// SAFETY: no threads.\n#[cfg(unix)]\nunsafe impl Send for A {}", ""),
+            ("fn f() {\n    unsafe { g() }\n}", "2: unsafe without `SAFETY:`"),
             (
                 "// SAFETY: far away.\nfn f() {\n    unsafe { g() }\n}",
                 "3: unsafe without `SAFETY:`",
@@ -187,39 +152,18 @@ mod tests {
                 "3: unsafe without `SAFETY:`",
             ),
             ("unsafe impl Send for A {}", "1: unsafe without `SAFETY:`"),
-            (
-                "/// # Safety\n///\n/// Alive.\npub(super) unsafe fn f() {}",
-                "",
-            ),
-            (
-                "/// Does it.\npub unsafe fn f() {}",
-                "2: unsafe without `# Safety`",
-            ),
-            (
-                "unsafe extern \"C\" fn f() {}",
-                "1: unsafe without `# Safety`",
-            ),
+            ("/// # Safety\n///\n/// Alive.\npub(super) unsafe fn f() {}", ""),
+            ("/// Does it.\npub unsafe fn f() {}", "2: unsafe without `# Safety`"),
+            ("unsafe extern \"C\" fn f() {}", "1: unsafe without `# Safety`"),
             ("unsafe trait T {}", "1: unsafe without `# Safety`"),
             (
                 "/// # Safety\n/// A.\nunsafe fn f() {}\nunsafe fn g() {}",
                 "4: unsafe without `# Safety`",
             ),
-            (
-                "type F = unsafe fn(u8);\ntype G = unsafe extern \"C\" fn(u8);",
-                "",
-            ),
-            (
-                "// SAFETY: as the system's.\nunsafe impl Alloc for A {\n    unsafe fn a() {}\n}",
-                "",
-            ),
-            (
-                "impl A {\n    unsafe fn a() {}\n}",
-                "2: unsafe without `# Safety`",
-            ),
-            (
-                "#[unsafe(no_mangle)]\nfn f() { \"unsafe {\"; 'u'; /* unsafe { */ }",
-                "",
-            ),
+            ("type F = unsafe fn(u8);\ntype G = unsafe extern \"C\" fn(u8);", ""),
+            ("// SAFETY: as the system's.\nunsafe impl Alloc for A {\n    unsafe fn a() {}\n}", ""),
+            ("impl A {\n    unsafe fn a() {}\n}", "2: unsafe without `# Safety`"),
+            ("#[unsafe(no_mangle)]\nfn f() { \"unsafe {\"; 'u'; /* unsafe { */ }", ""),
         ] {
             assert_eq!(planted(safety_comments, "a.rs", text), expected, "{text}");
         }
@@ -230,31 +174,19 @@ mod tests {
         let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
         let door = file("src/cli/mod.rs", "fn open() { unsafe { open() } }");
         let second = file("src/cli/ls.rs", "fn open() {\n unsafe { open() } }");
-        let safe = file(
-            "src/barest/json/mod.rs",
-            "// unsafe {\n#![forbid(unsafe_code)]",
-        );
+        let safe = file("src/barest/json/mod.rs", "// unsafe {\n#![forbid(unsafe_code)]");
         let kernel = file("src/barest/sys/posix.rs", "unsafe fn f() {}");
-        let header = file(
-            "src/barest/header/mod.rs",
-            "\n#[unsafe(no_mangle)] fn f() {}",
-        );
+        let header = file("src/barest/header/mod.rs", "\n#[unsafe(no_mangle)] fn f() {}");
         let main = file("src/main.rs", "unsafe fn f() {}");
         let none: [&str; 0] = [];
         assert_eq!(unsafe_files(&[door.clone(), safe, kernel]), none);
         assert_eq!(
             unsafe_files(&[door.clone(), second]),
-            [
-                "src/cli/mod.rs:1: unsafe code",
-                "src/cli/ls.rs:2: unsafe code"
-            ]
+            ["src/cli/mod.rs:1: unsafe code", "src/cli/ls.rs:2: unsafe code"]
         );
         assert_eq!(
             unsafe_files(&[door, header, main]),
-            [
-                "src/barest/header/mod.rs:2: unsafe code",
-                "src/main.rs:1: unsafe code"
-            ]
+            ["src/barest/header/mod.rs:2: unsafe code", "src/main.rs:1: unsafe code"]
         );
     }
 }

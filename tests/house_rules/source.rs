@@ -44,11 +44,7 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
             (Some(kind), len)
         };
         let (token, after) = rest.split_at(len);
-        tokens.extend(kind.map(|kind| Token {
-            kind,
-            text: token,
-            line,
-        }));
+        tokens.extend(kind.map(|kind| Token { kind, text: token, line }));
         line += token.matches('\n').count();
         rest = after;
     }
@@ -64,10 +60,7 @@ pub fn code(text: &str) -> Vec<Token<'_>> {
 
 /// The first token of a text that begins with one, and its length in bytes.
 fn first_token(text: &str) -> (Kind, usize) {
-    let first = text
-        .chars()
-        .next()
-        .expect("a text that begins with a token");
+    let first = text.chars().next().expect("a text that begins with a token");
     if text.starts_with("//") {
         return (Kind::Comment, text.find('\n').unwrap_or(text.len()));
     }
@@ -80,33 +73,21 @@ fn first_token(text: &str) -> (Kind, usize) {
     if first == '\'' {
         return (Kind::Literal, character_or_lifetime(text));
     }
-    let word = run(text, |character| {
-        character.is_alphanumeric() || character == '_'
-    });
+    let word = run(text, |character| character.is_alphanumeric() || character == '_');
     if first.is_ascii_digit() {
         return (Kind::Literal, word);
     }
     if word > 0 {
         // A raw identifier, `r#match`: a raw string was seen to above.
-        let raw = text
-            .strip_prefix("r#")
-            .map_or(0, |name| run(name, char::is_alphanumeric));
+        let raw = text.strip_prefix("r#").map_or(0, |name| run(name, char::is_alphanumeric));
         return (Kind::Word, if raw > 0 { raw + 2 } else { word });
     }
-    (
-        Kind::Mark,
-        if text.starts_with("::") {
-            2
-        } else {
-            first.len_utf8()
-        },
-    )
+    (Kind::Mark, if text.starts_with("::") { 2 } else { first.len_utf8() })
 }
 
 /// Bytes of the longest beginning whose characters all pass.
 fn run(text: &str, passes: impl Fn(char) -> bool) -> usize {
-    text.find(|character| !passes(character))
-        .unwrap_or(text.len())
+    text.find(|character| !passes(character)).unwrap_or(text.len())
 }
 
 /// Bytes of a block comment, with those inside it.
@@ -132,17 +113,14 @@ fn block_comment(text: &str) -> usize {
 /// Bytes of a string of any sort, if the text begins with one.
 fn string(text: &str) -> Option<usize> {
     let prefix = ["br", "cr", "r", "b", "c", ""].into_iter().find(|prefix| {
-        text.strip_prefix(prefix)
-            .is_some_and(|rest| rest.starts_with(['"', '#']))
+        text.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(['"', '#']))
     })?;
     let after = &text[prefix.len()..];
     if prefix.ends_with('r') {
         let hashes = &after[..run(after, |character| character == '#')];
         let body = after[hashes.len()..].strip_prefix('"')?;
         let close = format!("\"{hashes}");
-        let len = body
-            .find(&close)
-            .map_or(body.len(), |end| end + close.len());
+        let len = body.find(&close).map_or(body.len(), |end| end + close.len());
         return Some(prefix.len() + hashes.len() + 1 + len);
     }
     let body = after.strip_prefix('"')?;
@@ -156,11 +134,7 @@ fn character_or_lifetime(text: &str) -> usize {
     match (characters.next(), characters.next()) {
         (Some('\\'), _) => 1 + closed_by(body, '\''),
         (Some(character), Some('\'')) => 1 + character.len_utf8() + 1,
-        _ => {
-            1 + run(body, |character| {
-                character.is_alphanumeric() || character == '_'
-            })
-        }
+        _ => 1 + run(body, |character| character.is_alphanumeric() || character == '_'),
     }
 }
 
@@ -183,10 +157,8 @@ mod tests {
     fn code_is_told_from_comments_and_strings() {
         use Kind::{Comment, Literal, Mark, Word};
         let text = "a::b // unsafe\n/* x /* y */ z */ 'c' '\\'' 'l \"q\\\"q\" r#\"\"x\"\"# b'x' br\"\\\" r#fn 1_u8 é";
-        let found: Vec<(Kind, &str)> = tokens(text)
-            .iter()
-            .map(|token| (token.kind, token.text))
-            .collect();
+        let found: Vec<(Kind, &str)> =
+            tokens(text).iter().map(|token| (token.kind, token.text)).collect();
         let expected = [
             (Word, "a"),
             (Mark, "::"),
@@ -206,10 +178,8 @@ mod tests {
             (Word, "é"),
         ];
         assert_eq!(found, expected);
-        let lines: Vec<usize> = tokens("a\n/* \n */ b \"\n\" c")
-            .iter()
-            .map(|token| token.line)
-            .collect();
+        let lines: Vec<usize> =
+            tokens("a\n/* \n */ b \"\n\" c").iter().map(|token| token.line).collect();
         assert_eq!(lines, [1, 2, 3, 3, 4]);
     }
 }

@@ -5,27 +5,13 @@ use std::collections::BTreeMap;
 /// At the top stand the manifest, four folders, the README, and what convention wants beside them;
 /// and, in a working copy, what `.gitignore` names.
 pub fn top_level(entries: &[String], gitignore: &str) -> Vec<String> {
-    const PLANNED: [&str; 8] = [
-        "Cargo.toml",
-        "Cargo.lock",
-        "LICENSE",
-        "README.md",
-        "src",
-        "docs",
-        "tests",
-        "fuzz",
-    ];
-    let ignored = |entry: &str| {
-        gitignore
-            .lines()
-            .any(|line| line.trim_matches('/') == entry)
-    };
+    const PLANNED: [&str; 8] =
+        ["Cargo.toml", "Cargo.lock", "LICENSE", "README.md", "src", "docs", "tests", "fuzz"];
+    let ignored = |entry: &str| gitignore.lines().any(|line| line.trim_matches('/') == entry);
     let strange = entries.iter().filter(|entry| {
         !entry.starts_with('.') && !PLANNED.contains(&&entry[..]) && !ignored(entry)
     });
-    strange
-        .map(|entry| format!("{entry}:0: no planned top-level entry"))
-        .collect()
+    strange.map(|entry| format!("{entry}:0: no planned top-level entry")).collect()
 }
 
 /// The keys of a manifest, each with the tables it stands in: `[a.b]` and `c.d = 1` are `a.b.c.d`.
@@ -35,10 +21,7 @@ fn manifest_keys(manifest: &str) -> BTreeMap<String, usize> {
     let mut table = String::new();
     for (number, line) in manifest.lines().enumerate() {
         let line = line.trim();
-        if let Some(name) = line
-            .strip_prefix('[')
-            .and_then(|rest| rest.split(']').next())
-        {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
             table = name.trim_matches('[').trim().to_owned();
             keys.insert(table.clone(), number + 1);
         } else if let Some((key, _)) = line.split_once('=').filter(|_| !line.starts_with('#')) {
@@ -53,10 +36,7 @@ fn manifest_keys(manifest: &str) -> BTreeMap<String, usize> {
 pub fn manifest_rules(path: &str, text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (key, line) in manifest_keys(text) {
-        let parts: Vec<&str> = key
-            .split('.')
-            .map(|part| part.trim_matches(['"', '\'']))
-            .collect();
+        let parts: Vec<&str> = key.split('.').map(|part| part.trim_matches(['"', '\''])).collect();
         let of_table = |name: &str| {
             let at = parts.iter().position(|&part| part == name)?;
             parts.get(at + 1).copied()
@@ -104,9 +84,8 @@ pub fn opening_question(path: &str, text: &str) -> Vec<String> {
     if ["src/lib.rs", "src/main.rs"].contains(&path) {
         return Vec::new();
     }
-    let paragraph = text
-        .lines()
-        .map_while(|line| line.strip_prefix("//!").filter(|rest| !rest.is_empty()));
+    let paragraph =
+        text.lines().map_while(|line| line.strip_prefix("//!").filter(|rest| !rest.is_empty()));
     if paragraph.last().is_some_and(|line| line.ends_with('?')) {
         Vec::new()
     } else {
@@ -123,10 +102,8 @@ mod tests {
     fn a_strange_entry_at_the_top_is_found() {
         let entries =
             ["Cargo.toml", "src", ".ci", "target", "build.rs", "notes"].map(str::to_owned);
-        let expected = [
-            "build.rs:0: no planned top-level entry",
-            "notes:0: no planned top-level entry",
-        ];
+        let expected =
+            ["build.rs:0: no planned top-level entry", "notes:0: no planned top-level entry"];
         assert_eq!(top_level(&entries, "/target\n*.orig\n"), expected);
     }
 
@@ -139,26 +116,16 @@ mod tests {
             ("[dependencies]\nlibc = \"0.2\"", "2: dependencies.libc"),
             ("[dependencies.libc]", "1: dependencies.libc"),
             ("dependencies.libc = \"0.2\"", "1: .dependencies.libc"),
-            (
-                "[build-dependencies]\ncc = \"1\"",
-                "2: build-dependencies.cc",
-            ),
+            ("[build-dependencies]\ncc = \"1\"", "2: build-dependencies.cc"),
             (
                 "[target.'cfg(unix)'.dependencies]\nlibc = \"0.2\"",
                 "2: target.'cfg(unix)'.dependencies.libc",
             ),
-            (
-                "[dev-dependencies]\nserde = \"1\"",
-                "2: dev-dependencies.serde",
-            ),
+            ("[dev-dependencies]\nserde = \"1\"", "2: dev-dependencies.serde"),
             ("[features]", "1: features"),
             ("[package]\nbuild = \"make.rs\"", "2: package.build"),
         ] {
-            assert_eq!(
-                planted(manifest_rules, "Cargo.toml", text),
-                expected,
-                "{text}"
-            );
+            assert_eq!(planted(manifest_rules, "Cargo.toml", text), expected, "{text}");
         }
     }
 
@@ -183,21 +150,13 @@ mod tests {
         let fault = "1: opens without a question";
         for (path, text, expected) in [
             ("src/a.rs", "//! What is it?\n//!\n//! A thing.", ""),
-            (
-                "src/a.rs",
-                "//! What is it, and\n//! what for?\nuse std::fmt;",
-                "",
-            ),
+            ("src/a.rs", "//! What is it, and\n//! what for?\nuse std::fmt;", ""),
             ("src/a.rs", "//! A thing.\n//!\n//! Is it?", fault),
             ("src/a.rs", "use std::fmt;", fault),
             ("src/a.rs", "", fault),
             ("src/lib.rs", "//! A thing.", ""),
         ] {
-            assert_eq!(
-                planted(opening_question, path, text),
-                expected,
-                "{path}: {text}"
-            );
+            assert_eq!(planted(opening_question, path, text), expected, "{path}: {text}");
         }
     }
 }

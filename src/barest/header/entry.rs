@@ -11,7 +11,7 @@
 use super::super::dtype::Dtype;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::json::{Cursor, Text};
-use super::room;
+use super::super::reserve::room;
 use std::ops::Range;
 
 /// The fields of an entry; the dimensions went to the end of the arena.
@@ -131,7 +131,7 @@ fn read_shape(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Resul
     let mut more = !cursor.take(b']');
     while more {
         let dimension = cursor.unsigned("shape")?;
-        room(dims, text.len() - cursor.position(), SHORTEST_DIMENSION);
+        room(dims, text.len() - cursor.position(), SHORTEST_DIMENSION)?;
         dims.push(dimension);
         more = cursor.another(b']', "`,` or `]` in the shape")?;
     }

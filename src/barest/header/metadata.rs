@@ -6,8 +6,8 @@
 
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::json::{Cursor, Text};
-use super::super::names::{NameTable, Named, hash};
-use super::room;
+use super::super::names::{NameTable, Named, Unnamed, hash};
+use super::super::reserve::{self, room};
 use super::strings::{Name, Resolved, Strings};
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Formatter};
@@ -100,8 +100,8 @@ pub fn read(
             return Err(not_a_string(&key.resolve(text), cursor));
         }
         let value = cursor.string("a string")?;
-        room(&mut pairs, text.len() - cursor.position(), SHORTEST_PAIR);
-        pairs.push(Pair { key: resolved.keep(key, text), value });
+        room(&mut pairs, text.len() - cursor.position(), SHORTEST_PAIR)?;
+        pairs.push(Pair { key: resolved.keep(key, &key.resolve(text))?, value });
         more = cursor.another(b'}', "`,` or `}` in `__metadata__`")?;
     }
     Ok(Some(pairs))
@@ -110,13 +110,15 @@ pub fn read(
 impl Metadata<'_> {
     /// Fails if a key stands there twice.
     pub(super) fn check(&self) -> Result<()> {
-        NameTable::build(self).map(|_| ()).map_err(|duplicate| {
-            let (first, second) = duplicate.items;
-            let place = |number: usize| self.strings.position(self.pairs[number].key);
-            let key = self.name(second).to_owned();
-            let first = Error::offset_of(place(first));
-            Error::at_header(ErrorKind::DuplicateMetadataKey { key, first }, place(second))
-        })
+        let (first, second) = match NameTable::build(self) {
+            Ok(_) => return Ok(()),
+            Err(Unnamed::NoMemory) => return Err(reserve::no_memory()),
+            Err(Unnamed::Duplicate(first, second)) => (first, second),
+        };
+        let place = |number: usize| self.strings.position(self.pairs[number].key);
+        let key = self.name(second).to_owned();
+        let first = Error::offset_of(place(first));
+        Err(Error::at_header(ErrorKind::DuplicateMetadataKey { key, first }, place(second)))
     }
 }
 

@@ -24,8 +24,9 @@ mod tiling;
 
 use super::dtype::Dtype;
 use super::error::{Error, ErrorKind, Result};
-use super::names::{NameTable, Named};
+use super::names::{NameTable, Named, Unnamed};
 use super::options::DEFAULT_HEADER_CAP;
+use super::reserve;
 pub use metadata::Metadata;
 use metadata::Pair;
 pub use prefix::{PREFIX, header_len, or_foreign};
@@ -74,16 +75,6 @@ impl Record {
     }
 }
 
-/// Makes room for one more item where the text left can hold `left / shortest` more at most. Where
-/// doubling would pass that, exactly so much is taken: what a hostile header costs in memory is
-/// then known beforehand.
-fn room<T>(items: &mut Vec<T>, left: usize, shortest: usize) {
-    if items.len() == items.capacity() {
-        let most = left / shortest + 1;
-        items.reserve_exact(most.min(items.capacity().max(16)));
-    }
-}
-
 impl Header {
     /// Reads and proves the header of a file of `file_len` bytes from its first bytes: at least 8
     /// and the header's length of them. Copies the header once.
@@ -99,7 +90,7 @@ impl Header {
     pub fn parse_with_cap(prefix: &[u8], file_len: u64, cap: u32) -> Result<Header> {
         let len = header_len(prefix, file_len, cap).map_err(|error| or_foreign(error, prefix))?;
         match prefix[PREFIX..].get(..len) {
-            Some(text) => Header::from_copy(text.to_vec(), file_len),
+            Some(text) => Header::from_copy(reserve::copy(text)?, file_len),
             None => {
                 let expected = PREFIX as u64 + len as u64;
                 let found = prefix.len() as u64;
@@ -112,7 +103,15 @@ impl Header {
     pub(super) fn from_copy(copy: Vec<u8>, file_len: u64) -> Result<Header> {
         let text = String::from_utf8(copy).map_err(|error| {
             let (position, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
-            let refused = Error::at_header(ErrorKind::NotUtf8 { found: bytes[position] }, position);
+            let first = first_byte(bytes);
+            let refused = match bytes[first] {
+                b'{' => Error::at_header(ErrorKind::NotUtf8 { found: bytes[position] }, position),
+                // No header at all: where its UTF-8 ends is of no interest.
+                found => {
+                    let found = Some(found);
+                    Error::at_header(ErrorKind::Syntax { expected: BEGIN, found }, first)
+                }
+            };
             describe(refused, bytes)
         })?;
         // 1. One walk over the text.
@@ -129,9 +128,13 @@ impl Header {
         if let Some(pairs) = &metadata {
             Metadata { strings: &strings, pairs }.check().map_err(described)?;
         }
-        let names = NameTable::build(&Records { strings: &strings, records: &records }).map_err(
-            |duplicate| described(duplicate_tensor(&strings, &records, duplicate.items)),
-        )?;
+        let named = Records { strings: &strings, records: &records };
+        let names = NameTable::build(&named).map_err(|unnamed| match unnamed {
+            Unnamed::Duplicate(one, other) => {
+                described(duplicate_tensor(&strings, &records, (one, other)))
+            }
+            Unnamed::NoMemory => reserve::no_memory(),
+        })?;
         // 3. The proof.
         let claim = tiling::Claim { strings: &strings, dims: &dims, file_len };
         let data_len = tiling::prove(&records, &claim).map_err(described)?;
@@ -210,7 +213,7 @@ impl Debug for Header {
 
 /// Adds the excerpt; and where the very first byte is wrong, says what the file is instead.
 fn describe(error: Error, header: &[u8]) -> Error {
-    let first = header.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
+    let first = first_byte(header);
     let begins_as_json = header.get(first) == Some(&b'{');
     if error.header_position() == Some(first) && !begins_as_json {
         // The mark, if there is one, begins with the 8 bytes that were taken for a length.
@@ -219,6 +222,14 @@ fn describe(error: Error, header: &[u8]) -> Error {
         return or_foreign(error.with_excerpt_of(header), &whole);
     }
     error.with_excerpt_of(header)
+}
+
+/// What a header begins with, in an error.
+const BEGIN: &str = "`{` to begin the header";
+
+/// Where the first byte stands that is no white space; 0 if there is none.
+fn first_byte(header: &[u8]) -> usize {
+    header.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0)
 }
 
 fn duplicate_tensor(strings: &Strings, records: &[Record], items: (usize, usize)) -> Error {

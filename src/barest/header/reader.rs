@@ -7,11 +7,12 @@
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::json::{Cursor, Text};
 use super::super::names::hash;
+use super::super::reserve::{room, vector};
 use super::entry::{self, Entry};
 use super::metadata::{self, Pair};
 use super::strings::{Name, Resolved};
 use super::template::{Template, plain_name_end};
-use super::{Record, room};
+use super::{BEGIN, Record};
 
 /// What the walk brings home.
 #[derive(Default)]
@@ -39,8 +40,9 @@ const METADATA_KEY: &str = "__metadata__";
 /// What an entry takes at least: a name, three fields, two numbers.
 const SHORTEST_ENTRY: usize = 48;
 
-/// What an entry takes mostly: more room than this guess is made when it is needed.
-const USUAL_ENTRY: usize = 96;
+/// What an entry with a name takes, short as it may be: room is reserved for so many, and what was not
+/// needed is given back.
+const SHORT_ENTRY: usize = 64;
 
 /// A file has few kinds of entries: its dtypes, in one style of writing.
 const TEMPLATES: usize = 4;
@@ -60,12 +62,8 @@ pub fn read(text: &str) -> Result<Parts> {
 }
 
 fn walk(text: &str, most_templates: usize) -> Result<Parts> {
-    let entries = text.len() / USUAL_ENTRY;
-    let parts = Parts {
-        records: Vec::with_capacity(entries),
-        dims: Vec::with_capacity(entries * 2),
-        ..Parts::default()
-    };
+    let entries = text.len() / SHORT_ENTRY;
+    let parts = Parts { records: vector(entries)?, dims: vector(entries * 2)?, ..Parts::default() };
     let templates = Vec::with_capacity(most_templates);
     Reader { text, cursor: Cursor::new(text), templates, most_templates, parts }.read()
 }
@@ -75,7 +73,7 @@ impl Reader<'_> {
         // 1. White space and a brace: some writers pad in front.
         let begin = match self.text.starts_with('\u{feff}') {
             true => "`{` to begin the header, not a byte order mark",
-            false => "`{` to begin the header",
+            false => BEGIN,
         };
         self.cursor.expect(b'{', begin)?;
         self.cursor.skip_blanks();
@@ -83,7 +81,7 @@ impl Reader<'_> {
         let mut metadata_key = None;
         let mut more = !self.cursor.take(b'}');
         while more {
-            self.like_earlier_ones();
+            self.like_earlier_ones()?;
             let key = self.cursor.string("a name in quotes")?;
             self.cursor.expect(b':', "`:` after the name")?;
             self.cursor.skip_blanks();
@@ -116,9 +114,9 @@ impl Reader<'_> {
     fn tensor(&mut self, key: Text, name: &str) -> Result<Entry> {
         let dims_start = self.parts.dims.len();
         let entry = entry::read(&mut self.cursor, self.text, &mut self.parts.dims)?;
-        let name_kept = self.parts.resolved.keep(key, self.text);
+        let name_kept = self.parts.resolved.keep(key, name)?;
         let left = self.text.len() - self.cursor.position();
-        self.parts.push(&entry, name_kept, hash(name), dims_start, left);
+        self.parts.push(&entry, name_kept, hash(name), dims_start, left)?;
         Ok(entry)
     }
 
@@ -133,7 +131,7 @@ impl Reader<'_> {
 
     /// Reads entries for as long as they are like earlier ones, from opening quote to opening
     /// quote, and leaves the cursor at the first that is not.
-    fn like_earlier_ones(&mut self) {
+    fn like_earlier_ones(&mut self) -> Result<()> {
         let text = self.text.as_bytes();
         let mut quote = self.cursor.position();
         while text.get(quote) == Some(&b'"') {
@@ -156,7 +154,7 @@ impl Reader<'_> {
                 Some(quick) => {
                     let kept = Name::plain(quote + 1..name_end);
                     let left = text.len() - quick.next;
-                    self.parts.push(&quick.entry, kept, hash(name), dims_start, left);
+                    self.parts.push(&quick.entry, kept, hash(name), dims_start, left)?;
                     self.parts.read_quickly += 1;
                     quote = quick.next;
                     if tried > 1 {
@@ -167,6 +165,7 @@ impl Reader<'_> {
             }
         }
         self.cursor.move_to(quote);
+        Ok(())
     }
 }
 
@@ -174,9 +173,16 @@ impl Parts {
     /// Keeps an entry whose dimensions are at the end of the arena, where the header has `left`
     /// more bytes.
     #[inline]
-    fn push(&mut self, entry: &Entry, name: Name, hash: u32, dims_start: usize, left: usize) {
+    fn push(
+        &mut self,
+        entry: &Entry,
+        name: Name,
+        hash: u32,
+        dims_start: usize,
+        left: usize,
+    ) -> Result<()> {
         self.departures.extra_fields += usize::from(entry.extra);
-        room(&mut self.records, left, SHORTEST_ENTRY);
+        room(&mut self.records, left, SHORTEST_ENTRY)?;
         self.records.push(Record {
             begin: entry.begin,
             end: entry.end,
@@ -188,6 +194,7 @@ impl Parts {
             hash,
             dtype: entry.dtype,
         });
+        Ok(())
     }
 }
 

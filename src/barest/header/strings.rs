@@ -3,8 +3,9 @@
 //! In the header's text, as ranges of it. A name with escapes is not what the text says: its
 //! resolved form goes into one side text, together with where it came from.
 
+use super::super::error::Result;
 use super::super::json::Text;
-use std::borrow::Cow;
+use super::super::reserve::{append, no_memory};
 use std::ops::Range;
 
 /// The private copy of the header, and the names that it does not hold as they are.
@@ -39,17 +40,16 @@ impl Name {
 }
 
 impl Resolved {
-    /// Makes a name of a string of the header.
-    pub fn keep(&mut self, string: Text, header: &str) -> Name {
-        match string.resolve(header) {
-            Cow::Borrowed(_) => Name { start: string.start, len: string.len, resolved: false },
-            Cow::Owned(resolved) => {
-                let start = self.text.len() as u32;
-                self.text.push_str(&resolved);
-                self.origins.push((start, string.start));
-                Name { start, len: resolved.len() as u32, resolved: true }
-            }
+    /// Makes a name of a string of the header, whose escapes resolve to `name`.
+    pub fn keep(&mut self, string: Text, name: &str) -> Result<Name> {
+        if !string.escaped {
+            return Ok(Name::plain(string.range()));
         }
+        let start = self.text.len() as u32;
+        append(&mut self.text, name)?;
+        self.origins.try_reserve(1).map_err(|_| no_memory())?;
+        self.origins.push((start, string.start));
+        Ok(Name { start, len: name.len() as u32, resolved: true })
     }
 
     fn origin(&self, start: u32) -> usize {

@@ -18,8 +18,8 @@
 
 use super::super::dtype::Dtype;
 use super::super::json::{digits, next_special};
+use super::super::reserve::room;
 use super::entry::{Entry, SHORTEST_DIMENSION};
-use super::room;
 use std::array::from_fn;
 
 /// The text of an entry but for its name and numbers.
@@ -106,7 +106,8 @@ fn read_dims(text: &[u8], mut at: usize, dims: &mut Vec<u64>) -> Option<usize> {
     }
     loop {
         let (dimension, len) = digits(text, at)?;
-        room(dims, text.len() - at, SHORTEST_DIMENSION);
+        // Without memory the general path says so.
+        room(dims, text.len() - at, SHORTEST_DIMENSION).ok()?;
         dims.push(dimension);
         at += len;
         match behind_comma(text, at) {

@@ -17,14 +17,17 @@ pub fn page_size() -> usize {
     PAGE_SIZE
 }
 
+/// Opens for reading. What blocks elsewhere does not exist here, or cannot be told beforehand.
 pub fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
+/// [`io::ErrorKind::Unsupported`].
 pub fn map_file(_: &File, _: usize) -> io::Result<NonNull<u8>> {
     Err(unsupported("mapping a file"))
 }
 
+/// Zeroed memory from the allocator, on [`PAGE_SIZE`].
 pub fn map_anonymous(len: usize) -> io::Result<NonNull<u8>> {
     let layout = Layout::from_size_align(len, PAGE_SIZE)
         .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -67,10 +70,12 @@ pub unsafe fn residency(_: NonNull<u8>, _: usize, _: &mut [u8]) -> io::Result<()
     Err(unsupported("asking for residency"))
 }
 
+/// `None`: nobody to ask.
 pub fn page_faults() -> Option<PageFaults> {
     None
 }
 
+/// `None`: nobody to ask.
 pub fn terminal_columns() -> Option<usize> {
     None
 }

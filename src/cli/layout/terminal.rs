@@ -163,12 +163,12 @@ fn tensors_to_scale(picture: &Picture<'_>, columns: usize, output: &mut Output) 
     const LONGEST_NAME: usize = 48;
     let joined = picture.runs.len() < picture.tensors.len();
     let title = if joined { "   LARGEST TENSOR" } else { "   TENSOR" };
-    let mut table = match joined {
+    let table = match joined {
         true => Table::new(&[title, ">MORE", ">FROM", ">BYTES", ">SHARE"]),
         false => Table::new(&[title, ">FROM", ">BYTES", ">SHARE"]),
     }
     .giving_way(&["FROM", "SHARE"]);
-    for (number, run) in picture.runs.iter().enumerate() {
+    let rows = picture.runs.iter().enumerate().map(|(number, run)| {
         let bytes = run.range.end - run.range.start;
         let name = excerpt::name(run.largest.name(), LONGEST_NAME);
         let mut cells = vec![format!("{}  {name}", letter(number))];
@@ -178,9 +178,9 @@ fn tensors_to_scale(picture: &Picture<'_>, columns: usize, output: &mut Output) 
         }
         cells.extend([run.range.start.to_string(), bytes.to_string()]);
         cells.push(share(bytes, data_len.max(1)));
-        table.row(cells);
-    }
-    table.write(output)?;
+        cells
+    });
+    table.write(rows, output)?;
     writeln!(output)
 }
 
