@@ -365,6 +365,6 @@ mod tests {
     fn any_rank_will_do() {
         let shape = [1u64; 1000];
         assert_eq!(select(&shape, 8, &[Select::Index(0); 1000]).unwrap().elements(), 1);
-        assert_eq!(select(&[], 8, &[]).unwrap().runs().collect::<Vec<_>>(), [0..1]);
+        assert_eq!(select(&[], 8, &[]).unwrap().runs().next(), Some(0..1));
     }
 }

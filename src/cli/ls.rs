@@ -71,7 +71,7 @@ fn write_table(header: &Header, tensors: &[TensorInfo<'_>], output: &mut Output)
     totals.push(("all".to_owned(), all));
     let cells = totals.iter().map(|(dtype, sum)| {
         let numbers = [sum.tensors, sum.elements, sum.bytes].map(|number| number.to_string());
-        [&[dtype.clone()], &numbers[..]].concat()
+        [std::slice::from_ref(dtype), &numbers[..]].concat()
     });
     Table::new(&["TOTAL", ">TENSORS", ">ELEMENTS", ">BYTES"]).write(cells, output)?;
     // 3. What stands around them.

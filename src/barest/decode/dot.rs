@@ -21,11 +21,21 @@ pub const LANES: usize = 16;
 /// The dot product of as many elements as factors.
 #[inline(always)]
 pub fn dot_each<E: Float, const FUSED: bool>(raw: &[E::Raw], factors: &[f32]) -> f32 {
+    total(add::<E, FUSED>([0.0; LANES], raw, factors))
+}
+
+/// The partial sums with the products of as many elements as factors added. All but the last call
+/// bring a multiple of [`LANES`].
+#[inline(always)]
+pub fn add<E: Float, const FUSED: bool>(
+    mut sums: [f32; LANES],
+    raw: &[E::Raw],
+    factors: &[f32],
+) -> [f32; LANES] {
     let add = |sum: f32, value: f32, factor: f32| match FUSED {
         true => value.mul_add(factor, sum),
         false => sum + value * factor,
     };
-    let mut sums = [0.0; LANES];
     let mut groups = raw.chunks_exact(LANES / E::PER_GROUP);
     let mut rows = factors.chunks_exact(LANES);
     for (groups, factors) in (&mut groups).zip(&mut rows) {
@@ -40,6 +50,12 @@ pub fn dot_each<E: Float, const FUSED: bool>(raw: &[E::Raw], factors: &[f32]) ->
             sums[lane] = add(sums[lane], value, factor);
         }
     }
+    sums
+}
+
+/// The sum of the sums.
+#[inline(always)]
+pub fn total(mut sums: [f32; LANES]) -> f32 {
     let mut half = LANES / 2;
     while half > 0 {
         for lane in 0..half {

@@ -8,8 +8,8 @@ use super::super::decode::{
 };
 use super::super::dtype::Dtype;
 use super::super::error::Result;
+use super::TensorView;
 use super::elements::Elements;
-use super::{TensorView, borrow::arrays};
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Formatter};
 use std::marker::PhantomData;
@@ -62,10 +62,6 @@ impl<'a> Floats<'a> {
 
     fn elements<E: super::super::decode::Float>(&self) -> Elements<'a, E> {
         debug_assert_eq!(self.tensor.dtype(), E::DTYPE);
-        debug_assert_eq!(
-            arrays::<E::Raw>(self.bytes).len() * size_of::<E::Raw>(),
-            self.bytes.len()
-        );
         let (tensor, shape, bytes) = (self.tensor, self.shape, self.bytes);
         Elements { tensor, shape, bytes, element: PhantomData }
     }
