@@ -53,3 +53,7 @@ struct Note12;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/13-odd-addresses.md")]
 struct Note13;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/19-eight-bits-and-fewer.md")]
+struct Note19;

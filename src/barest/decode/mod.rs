@@ -11,7 +11,7 @@
 //!
 //! A group is the fewest elements that fill whole bytes: one for most dtypes, two F4, four F6. The
 //! format does not say in which order elements below 8 bits fill their bytes; we read the low bits
-//! first, as the writers that exist do.
+//! first, as PyTorch does.
 
 mod bf16;
 mod dot;

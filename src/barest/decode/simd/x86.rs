@@ -177,27 +177,22 @@ unsafe fn eight_f8e5m2(from: *const u8) -> (__m256, i32) {
 }
 
 /// The plain loop, compiled once more with wide registers and fused additions, and the source
-/// fetched ahead, a KiB at a time.
+/// fetched ahead.
 ///
 /// # Safety
 ///
 /// The processor has AVX2, FMA and F16C.
 #[target_feature(enable = "avx2,fma,f16c")]
 pub unsafe fn dot<E: Float>(raw: &[E::Raw], factors: &[f32]) -> f32 {
-    // A multiple of the lanes.
-    const PIECE: usize = 512;
-    const LINE: usize = 64;
-    let whole = factors.len() / LANES * LANES;
-    let (body, tail) = factors.split_at(whole);
-    let (raw, raw_tail) = raw.split_at(whole / E::PER_GROUP);
+    let whole = factors.len() / BLOCK * BLOCK;
+    let (blocks, rest) = factors.split_at(whole);
+    let (raw, raw_rest) = raw.split_at(whole / E::PER_GROUP);
     let mut sums = [0.0; LANES];
-    for (raw, factors) in raw.chunks(PIECE / E::PER_GROUP).zip(body.chunks(PIECE)) {
-        let next = raw.as_ptr().cast::<u8>().wrapping_add(AHEAD);
-        for line in (0..size_of_val(raw)).step_by(LINE) {
-            // SAFETY: fetching ahead never faults, whatever the address.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(line).cast()) };
-        }
+    for (raw, factors) in raw.chunks_exact(BLOCK / E::PER_GROUP).zip(blocks.chunks_exact(BLOCK)) {
+        let ahead = raw.as_ptr().cast::<u8>().wrapping_add(AHEAD);
+        // SAFETY: fetching ahead never faults, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead.cast()) };
         sums = add::<E, true>(sums, raw, factors);
     }
-    total(add::<E, true>(sums, raw_tail, tail))
+    total(add::<E, true>(sums, raw_rest, rest))
 }
