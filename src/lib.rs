@@ -9,7 +9,7 @@ mod barest;
 
 pub use barest::*;
 
-/// The README's code is compiled and run as tests.
+// The README's code, and that of the notes, is compiled and run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
@@ -53,6 +53,10 @@ struct Note12;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/13-odd-addresses.md")]
 struct Note13;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/16-vendor-it.md")]
+struct Note16;
 
 #[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/19-eight-bits-and-fewer.md")]

@@ -23,8 +23,8 @@ use std::process::{Command, Stdio};
 const EDITIONS: [&str; 2] = ["2021", "2024"];
 
 /// What a reader of headers needs that maps nothing, in the order of `mod.rs`.
-const HEADER: [&str; 8] =
-    ["escape", "dtype", "error", "options", "json", "looks_like", "names", "header"];
+const HEADER: [&str; 9] =
+    ["escape", "dtype", "error", "reserve", "options", "json", "looks_like", "names", "header"];
 
 /// An engine: opens the model that it is given, and prints a number.
 const ENGINE: &str = r#"

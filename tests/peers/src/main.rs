@@ -91,21 +91,23 @@ fn show(run: &Run, json: bool) -> io::Result<()> {
     } else {
         println!("{}", machine());
     }
+    let mut rows = 0;
     for (name, make) in tables::TABLES {
         let table = make(run)?;
-        if table.rows.is_empty() {
-            continue;
-        }
-        if json {
-            println!(", \"{name}\": {}", table.json());
-        } else {
-            println!("\n{table}");
+        rows += table.rows.len();
+        match table.rows.is_empty() {
+            true => {}
+            false if json => println!(", \"{name}\": {}", table.json()),
+            false => print!("\n{table}"),
         }
     }
     if json {
         println!("}}");
     }
-    Ok(())
+    match rows {
+        0 => Err(io::Error::other("no row has such a name")),
+        _ => Ok(()),
+    }
 }
 
 /// What the numbers were measured on, and how busy it was.

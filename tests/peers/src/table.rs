@@ -3,6 +3,7 @@
 use crate::bench::Spread;
 use barest::escape::Json;
 use std::fmt::{self, Display, Formatter};
+use std::iter;
 
 pub struct Table {
     /// What it measures, as a sentence.
@@ -117,15 +118,20 @@ impl Table {
 impl Display for Table {
     /// As Markdown, in columns that line up.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut lines = vec![self.columns.iter().map(|&column| column.to_owned()).collect()];
-        lines.extend(self.rows.iter().map(|row| row.iter().map(Cell::to_string).collect()));
-        let lines: Vec<Vec<String>> = lines;
+        let heads = self.columns.iter().map(|&column| column.to_owned()).collect();
+        let cells = self.rows.iter().map(|row| row.iter().map(Cell::to_string).collect());
+        let lines: Vec<Vec<String>> = iter::once(heads).chain(cells).collect();
         let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let rule: String = (widths.iter().enumerate())
+            .map(|(column, &width)| match column {
+                0 => format!("| {} ", "-".repeat(width)),
+                _ => format!("| {}: ", "-".repeat(width - 1)),
+            })
+            .collect();
         writeln!(f, "{}\n", self.title)?;
         for (number, line) in lines.iter().enumerate() {
-            for (column, cell) in line.iter().enumerate() {
-                let width = widths[column];
+            for (column, (cell, &width)) in line.iter().zip(&widths).enumerate() {
                 match column {
                     0 => write!(f, "| {cell:<width$} ")?,
                     _ => write!(f, "| {cell:>width$} ")?,
@@ -133,11 +139,7 @@ impl Display for Table {
             }
             writeln!(f, "|")?;
             if number == 0 {
-                for (column, &width) in widths.iter().enumerate() {
-                    let colon = if column == 0 { '-' } else { ':' };
-                    write!(f, "| {}{colon} ", "-".repeat(width - 1))?;
-                }
-                writeln!(f, "|")?;
+                writeln!(f, "{rule}|")?;
             }
         }
         Ok(())
