@@ -220,7 +220,8 @@ fn holds(sliced: &Sliced<'_>, part: &Part, tensor: TensorView<'_>) -> TestCaseRe
 
 fn wrong_length(error: &Error) -> Option<(usize, usize)> {
     match *error.kind() {
-        ErrorKind::WrongLength { expected, found } => Some((expected, found)),
+        ErrorKind::WrongLength { expected, found }
+        | ErrorKind::WrongByteLength { expected, found } => Some((expected, found)),
         _ => None,
     }
 }

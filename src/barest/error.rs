@@ -297,6 +297,13 @@ pub enum ErrorKind {
         /// Elements of the buffer.
         found: usize,
     },
+    /// The same of a buffer of bytes.
+    WrongByteLength {
+        /// Bytes of the part.
+        expected: usize,
+        /// Bytes of the buffer.
+        found: usize,
+    },
     /// An index that is not below the length of its axis.
     OutOfRange {
         /// The length.
@@ -666,6 +673,9 @@ impl Display for ErrorKind {
             ),
             WrongLength { expected, found } => {
                 write!(f, "expected a buffer of {expected} elements, found {found}")
+            }
+            WrongByteLength { expected, found } => {
+                write!(f, "expected a buffer of {expected} bytes, found {found}")
             }
             OutOfRange { expected, found } => {
                 write!(f, "index out of range: expected one below {expected}, found {found}")

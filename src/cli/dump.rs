@@ -33,6 +33,7 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     let json = arguments.flag("--json");
     let row = arguments.option("--row")?;
     let slice = arguments.option("--slice")?;
+    let is_row = row.is_some();
     let (part, selects) = match (row, slice) {
         (Some(_), Some(_)) => {
             return Err(arguments.usage("--row and --slice exclude each other".to_owned()));
@@ -66,9 +67,10 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     };
     let model = super::open(Path::new(path))?;
     let tensor = model.tensor(name)?;
-    let sliced = match &selects[..] {
-        [Select::Index(row)] => tensor.row(*row as usize)?,
-        selects => tensor.slice(selects)?,
+    let sliced = match is_row {
+        // Of a scalar there is no row, rather than one axis too few.
+        true if tensor.shape().is_empty() => tensor.row(0)?,
+        _ => tensor.slice(&selects)?,
     };
     // A part is meant whole; of a tensor a few elements are enough.
     let most = most.unwrap_or(if part.is_some() { usize::MAX } else { FEW });

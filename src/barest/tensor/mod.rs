@@ -196,9 +196,9 @@ impl<'a> TensorView<'a> {
 
     /// A range of one axis, all of the others. Borrows.
     ///
-    /// Fails with [`NoSuchAxis`](ErrorKind::NoSuchAxis), with
-    /// [`OutOfRange`](ErrorKind::OutOfRange) if the range ends behind the axis or before it begins,
-    /// and with [`SplitsByte`](ErrorKind::SplitsByte). An empty range is fine.
+    /// Fails with [`NoSuchAxis`](ErrorKind::NoSuchAxis), with [`BadRange`](ErrorKind::BadRange) if the
+    /// range ends behind the axis or before it begins, and with
+    /// [`SplitsByte`](ErrorKind::SplitsByte). An empty range is fine.
     pub fn narrow(&self, axis: usize, range: Range<u64>) -> Result<Sliced<'a>> {
         if axis >= self.shape().len() {
             let rank = self.shape().len();
@@ -213,10 +213,11 @@ impl<'a> TensorView<'a> {
     /// that are not named are taken whole. Borrows; memory for a few numbers an axis.
     ///
     /// ```text
-    ///   [2.into(), (0..64).into(), Select::range(.., 2)]      row 2, its first 64, every other one
+    ///   [2.into(), (0..64).into(), Select::all().every(2)]      row 2, its first 64, every other one
     /// ```
     ///
-    /// Fails as [`TensorView::narrow`] does, and for a step of 0.
+    /// Fails as [`TensorView::narrow`] does, with [`BadRange`](ErrorKind::BadRange) also for a step of
+    /// 0, and with [`OutOfRange`](ErrorKind::OutOfRange) for an index.
     pub fn slice(&self, selects: &[Select]) -> Result<Sliced<'a>> {
         Sliced::of(*self, selects)
     }

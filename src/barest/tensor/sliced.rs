@@ -86,9 +86,12 @@ impl<'a> Sliced<'a> {
     }
 
     /// Copies its bytes, in C order, into a buffer of exactly so many; another length is
-    /// [`WrongLength`](ErrorKind::WrongLength), counted in bytes, and nothing is written.
+    /// [`WrongByteLength`](ErrorKind::WrongByteLength), and nothing is written.
     pub fn copy_to(&self, buffer: &mut [u8]) -> Result<()> {
-        self.expect_len(self.byte_len(), buffer.len())?;
+        let (expected, found) = (self.byte_len(), buffer.len());
+        if expected != found {
+            return Err(self.tensor.error(ErrorKind::WrongByteLength { expected, found }));
+        }
         let mut rest = buffer;
         for run in self.runs() {
             let (here, behind) = rest.split_at_mut(run.len());
@@ -110,6 +113,7 @@ impl<'a> Sliced<'a> {
 
     /// Writes its elements into `values` as `f32`, in C order; see [`TensorView::read_f32`].
     pub fn read_f32(&self, values: &mut [f32]) -> Result<()> {
+        self.tensor.floats()?;
         self.expect_len(self.len(), values.len())?;
         macro_rules! of {
             ($($dtype:ident $element:ty),*) => {
@@ -129,6 +133,7 @@ impl<'a> Sliced<'a> {
 
     /// The same into new memory. Fails if there is no such memory.
     pub fn to_f32(&self) -> Result<Vec<f32>> {
+        self.tensor.floats()?;
         let mut values = reserve(self.len(), &self.tensor)?;
         values.resize(self.len(), 0.0);
         self.read_f32(&mut values)?;
