@@ -279,6 +279,10 @@ impl Buffer {
         Ok(Buffer { mapping: Mapping::obtain(len, sys::map_anonymous)? })
     }
 
+    pub(super) fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
     pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: the range is mapped readable and writable, initialised with zeros, and `&mut
         // self` is the only way to it; its length was checked in `zeroed`.

@@ -1,5 +1,6 @@
 //! What is measured? A file for each table; a new one is added here.
 
+mod decode;
 mod instructions;
 mod lookup;
 mod memory;
@@ -15,10 +16,11 @@ use std::io;
 type Make = fn(&Run) -> io::Result<Table>;
 
 /// Names, and what makes the tables, in the order in which they are shown.
-pub const TABLES: [(&str, Make); 5] = [
+pub const TABLES: [(&str, Make); 6] = [
     ("parse", parse::table),
     ("open", open::table),
     ("lookup", lookup::table),
+    ("decode", decode::table),
     ("memory", memory::table),
     ("instructions", instructions::table),
 ];
