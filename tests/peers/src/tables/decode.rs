@@ -67,11 +67,11 @@ fn bf16_rows(run: &Run, name: &str, elements: usize) -> Vec<Vec<Cell>> {
         run.rounds,
     );
     assert_eq!(theirs, ours);
-    let (faster, slower) = if elements == SMALL { (2.5, 1.3) } else { (2.0, 1.1) };
-    // The goal beside memcpy is a time: at most so many times that of the copy.
+    // Beside memcpy: at most 1.3 and 1.1 times its time.
+    let (beside_half, beside_copy) = if elements == SMALL { (2.5, 0.77) } else { (2.0, 0.91) };
     vec![
-        row(name, "half", &half, &barest, Some(faster)),
-        row(name, "memcpy of as many bytes", &copy, &barest, Some(1.0 / slower)),
+        row(name, "half", &half, &barest, Some(beside_half)),
+        row(name, "memcpy of as many bytes", &copy, &barest, Some(beside_copy)),
     ]
 }
 
