@@ -58,8 +58,8 @@ impl NameTable {
         if count == 0 {
             return Ok(NameTable::default());
         }
-        let mut table =
-            NameTable { slots: vec![0; (count * 2).next_power_of_two()], sorted: Vec::new() };
+        let slots = zeros((count * 2).next_power_of_two()).map_err(|_| Unnamed::NoMemory)?;
+        let mut table = NameTable { slots, sorted: Vec::new() };
         for number in 0..count {
             let hash = items.hash(number);
             match table.probe(hash, items, |other| items.name(other) == items.name(number)) {

@@ -110,6 +110,9 @@ pub fn read(
 impl Metadata<'_> {
     /// Fails if a key stands there twice.
     pub(super) fn check(&self) -> Result<()> {
+        if self.len() < 2 {
+            return Ok(());
+        }
         let (first, second) = match NameTable::build(self) {
             Ok(_) => return Ok(()),
             Err(Unnamed::NoMemory) => return Err(reserve::no_memory()),

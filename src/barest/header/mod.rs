@@ -51,6 +51,7 @@ pub struct Header {
 }
 
 /// What is kept of one tensor: 40 bytes.
+#[derive(Clone, Copy)]
 struct Record {
     begin: u64,
     end: u64,
@@ -123,7 +124,7 @@ impl Header {
         let strings = Strings { text, resolved };
         // 2. No name twice. Before the proof: tensors with one name often overlap as well, and
         //    then the name is the better answer.
-        departures.out_of_order = !tiling::sort(&mut records);
+        departures.out_of_order = !tiling::sort(&mut records)?;
         let described = |error| describe(error, strings.text.as_bytes());
         if let Some(pairs) = &metadata {
             Metadata { strings: &strings, pairs }.check().map_err(described)?;

@@ -11,7 +11,7 @@ use super::super::reserve::{room, vector};
 use super::entry::{self, Entry};
 use super::metadata::{self, Pair};
 use super::strings::{Name, Resolved};
-use super::template::{Template, plain_name_end};
+use super::template::{Template, Written, plain_name_end};
 use super::{BEGIN, Record};
 
 /// What the walk brings home.
@@ -51,7 +51,7 @@ struct Reader<'a> {
     text: &'a str,
     cursor: Cursor<'a>,
     /// Those used last stand first.
-    templates: Vec<Template>,
+    templates: [Option<Template>; TEMPLATES],
     most_templates: usize,
     parts: Parts,
 }
@@ -64,7 +64,7 @@ pub fn read(text: &str) -> Result<Parts> {
 fn walk(text: &str, most_templates: usize) -> Result<Parts> {
     let entries = text.len() / SHORT_ENTRY;
     let parts = Parts { records: vector(entries)?, dims: vector(entries * 2)?, ..Parts::default() };
-    let templates = Vec::with_capacity(most_templates);
+    let templates = [const { None }; TEMPLATES];
     Reader { text, cursor: Cursor::new(text), templates, most_templates, parts }.read()
 }
 
@@ -124,8 +124,8 @@ impl Reader<'_> {
         let next = self.cursor.position();
         let template = Template::learn(self.text.as_bytes(), key.range().end, entry, next);
         if let Some(template) = template.filter(|_| self.most_templates > 0) {
-            self.templates.truncate(self.most_templates - 1);
-            self.templates.insert(0, template);
+            self.templates[..self.most_templates].rotate_right(1);
+            self.templates[0] = Some(template);
         }
     }
 
@@ -134,6 +134,7 @@ impl Reader<'_> {
     fn like_earlier_ones(&mut self) -> Result<()> {
         let text = self.text.as_bytes();
         let mut quote = self.cursor.position();
+        let mut last = Written::default();
         while text.get(quote) == Some(&b'"') {
             let Some(name_end) = plain_name_end(text, quote + 1) else { break };
             let name = &self.text[quote + 1..name_end];
@@ -141,24 +142,24 @@ impl Reader<'_> {
                 break;
             }
             let dims_start = self.parts.dims.len();
-            let mut attempts = self.templates.iter();
-            let found = attempts.find_map(|template| {
-                let quick = template.read(text, name_end, &mut self.parts.dims);
+            let mut attempts = self.templates.iter().map_while(Option::as_ref).enumerate();
+            let found = attempts.find_map(|(place, template)| {
+                let quick = template.read(text, name_end, last, &mut self.parts.dims);
                 if quick.is_none() {
                     self.parts.dims.truncate(dims_start);
                 }
-                quick
+                Some((place, quick?))
             });
-            let tried = self.templates.len() - attempts.len();
             match found {
-                Some(quick) => {
+                Some((place, quick)) => {
                     let kept = Name::plain(quote + 1..name_end);
                     let left = text.len() - quick.next;
                     self.parts.push(&quick.entry, kept, hash(name), dims_start, left)?;
                     self.parts.read_quickly += 1;
                     quote = quick.next;
-                    if tried > 1 {
-                        self.templates.swap(0, tried - 1);
+                    last = quick.end;
+                    if place > 0 {
+                        self.templates.swap(0, place);
                     }
                 }
                 None => break,

@@ -41,6 +41,8 @@ pub struct Quick {
     pub entry: Entry,
     /// Where the next name's opening quote stands.
     pub next: usize,
+    /// The end, which is mostly where the next one begins.
+    pub end: Written,
 }
 
 impl Template {
@@ -67,27 +69,33 @@ impl Template {
     /// from. Its dimensions go to the end of the arena, also where it turns out to be
     /// unlike: the caller cuts them off again.
     #[inline]
-    pub fn read(&self, text: &[u8], name_end: usize, dims: &mut Vec<u64>) -> Option<Quick> {
+    pub fn read(
+        &self,
+        text: &[u8],
+        name_end: usize,
+        last: Written,
+        dims: &mut Vec<u64>,
+    ) -> Option<Quick> {
         let rank_before = dims.len();
         let start = self.first.behind(text, name_end)?;
-        let ((begin, end), rest) = if self.shape_comes_first {
+        let (begin, end, rest) = if self.shape_comes_first {
             let shape_end = read_dims(text, start, dims)?;
-            read_offsets(text, self.second.behind(text, shape_end)?)?
+            read_offsets(text, self.second.behind(text, shape_end)?, last)?
         } else {
-            let (offsets, offsets_end) = read_offsets(text, start)?;
-            (offsets, read_dims(text, self.second.behind(text, offsets_end)?, dims)?)
+            let (begin, end, offsets_end) = read_offsets(text, start, last)?;
+            (begin, end, read_dims(text, self.second.behind(text, offsets_end)?, dims)?)
         };
         let next = self.last.behind(text, rest)? - 1;
         let entry = Entry {
             dtype: self.dtype,
             rank: dims.len() - rank_before,
             begin,
-            end,
+            end: end.value,
             extra: self.extra,
             shape_at: 0..0,
             offsets_at: 0..0,
         };
-        Some(Quick { entry, next })
+        Some(Quick { entry, next, end })
     }
 }
 
@@ -117,13 +125,55 @@ fn read_dims(text: &[u8], mut at: usize, dims: &mut Vec<u64>) -> Option<usize> {
     }
 }
 
-/// Two numbers with a comma between; gives them and where the text goes on.
+/// Two numbers with a comma between; gives them and where the text goes on. The first is mostly the
+/// number that ended the entry before: then its digits are compared, not read, and what follows
+/// need not wait until it is known how many they are.
 #[inline]
-fn read_offsets(text: &[u8], at: usize) -> Option<((u64, u64), usize)> {
-    let (begin, len) = digits(text, at)?;
+fn read_offsets(text: &[u8], at: usize, last: Written) -> Option<(u64, Written, usize)> {
+    let (begin, len) = match last.stands_at(text, at)? {
+        true => (last.value, last.len),
+        false => digits(text, at)?,
+    };
     let at = behind_comma(text, at + len)?;
-    let (end, len) = digits(text, at)?;
-    Some(((begin, end), at + len))
+    let (value, len) = digits(text, at)?;
+    Some((begin, Written { words: sixteen(text, at)?, len, value }, at + len))
+}
+
+/// A number and how it is written: its digits are the first `len` bytes of the two words.
+#[derive(Clone, Copy, Default)]
+pub struct Written {
+    words: [u64; 2],
+    len: usize,
+    value: u64,
+}
+
+impl Written {
+    /// Whether these digits stand there. More may follow: whoever wants a comma next finds them.
+    #[inline]
+    fn stands_at(self, text: &[u8], at: usize) -> Option<bool> {
+        let there = sixteen(text, at)?;
+        let masks = FIRST_BYTES[self.len % 16];
+        let different =
+            (there[0] ^ self.words[0]) & masks[0] | (there[1] ^ self.words[1]) & masks[1];
+        Some(self.len > 0 && different == 0)
+    }
+}
+
+/// Masks for the first 0 to 15 bytes of two words.
+const FIRST_BYTES: [[u64; 2]; 16] = {
+    let mut masks = [[0; 2]; 16];
+    let mut len = 1;
+    while len < 16 {
+        masks[len] = if len <= 8 { [!0 >> (64 - 8 * len), 0] } else { [!0, !0 >> (128 - 8 * len)] };
+        len += 1;
+    }
+    masks
+};
+
+#[inline]
+fn sixteen(text: &[u8], at: usize) -> Option<[u64; 2]> {
+    let both = u128::from_le_bytes(*text.get(at..)?.first_chunk()?);
+    Some([both as u64, (both >> 64) as u64])
 }
 
 /// Behind a comma and the one space that some writers put there.

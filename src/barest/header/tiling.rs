@@ -13,6 +13,7 @@
 
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::escape::Shape;
+use super::super::reserve::vector;
 use super::strings::Strings;
 use super::{PREFIX, Record};
 
@@ -26,12 +27,35 @@ pub struct Claim<'a> {
 
 /// Puts the records into the order of their offsets; those that the header already lists in order
 /// stay as they are. Of empty tensors at one place the header's order is kept.
-pub fn sort(records: &mut [Record]) -> bool {
+pub fn sort(records: &mut [Record]) -> Result<bool> {
     let in_order = records.is_sorted_by_key(|record| (record.begin, record.end));
-    if !in_order {
-        records.sort_by_key(|record| (record.begin, record.end));
+    if in_order {
+        return Ok(true);
     }
-    in_order
+    // Keys of 16 bytes move faster than records of 40, and no header has 2^31 entries. With the number
+    // in them no two are equal, so that the order is stable; the bit above it puts an empty tensor before its neighbour.
+    const NOT_EMPTY: u32 = 1 << 31;
+    let mut keys: Vec<(u64, u32)> = vector(records.len())?;
+    keys.extend((0..).zip(&*records).map(|(number, record)| {
+        (record.begin, number | if record.end == record.begin { 0 } else { NOT_EMPTY })
+    }));
+    keys.sort_unstable();
+    // Along each cycle of the permutation, in place.
+    for start in 0..records.len() {
+        let first = records[start];
+        let mut hole = start;
+        loop {
+            let from = (keys[hole].1 & !NOT_EMPTY) as usize;
+            keys[hole].1 = hole as u32;
+            if from == start {
+                break;
+            }
+            records[hole] = records[from];
+            hole = from;
+        }
+        records[hole] = first;
+    }
+    Ok(false)
 }
 
 /// Proves the claim for sorted records, and gives the length of the data section.
