@@ -27,7 +27,6 @@ use super::decode::{Bool, Element, F16, Plain};
 use super::dtype::Dtype;
 use super::error::{Error, ErrorKind, Result};
 use super::header::TensorInfo;
-use super::mapping::Mapping;
 use super::shard::Shard;
 use super::slice::Select;
 use borrow::arrays;
