@@ -1,48 +1,12 @@
-//! What went wrong, where, and with which numbers?
+//! What can go wrong, and how is it said?
 //!
-//! Each layer adds only what it knows: the JSON reader a position, the header the tensor and an
-//! excerpt of itself, the model the path.
-//!
-//! ```text
-//!   w.safetensors: tensor `a`: `data_offsets`: `4.0` is not an unsigned integer, at offset 61 (header byte 53)
-//!   └── path ───┘  └─ tensor ┘ └──────── kind, expected, found ───────────────┘ └─ so `xxd -s 61` agrees ──┘
-//! ```
-//!
-//! Displaying an error gives one line without control characters, whatever the file holds;
-//! [`Error::caret`] draws the place below it.
+//! Each kind has the numbers that a person needs, and one sentence without control characters.
 
-use super::dtype::Dtype;
-use super::escape::{Brief, Shown};
+use super::super::dtype::Dtype;
+use super::super::escape::Brief;
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::io;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-
-/// `Result` with this crate's [`Error`].
-pub type Result<T> = std::result::Result<T, Error>;
-
-/// Why a file was refused or a request could not be met. One pointer wide, `Send + Sync + 'static`.
-pub struct Error(Box<Parts>);
-
-struct Parts {
-    kind: ErrorKind,
-    place: Option<Place>,
-    tensor: Option<String>,
-    path: Option<PathBuf>,
-    excerpt: Option<Excerpt>,
-}
-
-#[derive(Clone, Copy)]
-enum Place {
-    /// Bytes from the start of the file.
-    File(u64),
-    /// Bytes from the start of the header, which stands 8 bytes into the file.
-    Header(u64),
-}
-
-/// A header starts behind its own length, a `u64`.
-const HEADER_START: u64 = 8;
 
 /// The kinds of failure. Where two values disagree, `expected` stands before `found`.
 #[derive(Debug)]
@@ -95,7 +59,7 @@ pub enum ErrorKind {
         /// Bytes of the file.
         found: u64,
     },
-    /// The bytes given to [`Header::parse`](super::Header::parse) end inside the header, though the
+    /// The bytes given to [`Header::parse`](super::super::Header::parse) end inside the header, though the
     /// file does not.
     PrefixTooShort {
         /// Bytes that are needed.
@@ -253,7 +217,7 @@ pub enum ErrorKind {
         /// Where it ends.
         end: u64,
     },
-    /// The file ends before the last tensor does. [`Error::tensor`] is the first incomplete one.
+    /// The file ends before the last tensor does. [`Error::tensor`](super::Error::tensor) is the first incomplete one.
     Truncated {
         /// Bytes that the tensors need.
         expected: u64,
@@ -352,155 +316,6 @@ pub enum ErrorKind {
         /// The byte.
         found: u8,
     },
-}
-
-impl Error {
-    pub(super) fn new(kind: ErrorKind) -> Error {
-        Error(Box::new(Parts { kind, place: None, tensor: None, path: None, excerpt: None }))
-    }
-
-    pub(super) fn io(action: &'static str, source: io::Error) -> Error {
-        Error::new(ErrorKind::Io { action, source })
-    }
-
-    /// At a byte of the header, counted from the header's own start.
-    pub(super) fn at_header(kind: ErrorKind, position: usize) -> Error {
-        let mut error = Error::new(kind);
-        error.0.place = Some(Place::Header(position as u64));
-        error
-    }
-
-    /// At a byte of the file.
-    pub(super) fn at_file(kind: ErrorKind, offset: u64) -> Error {
-        let mut error = Error::new(kind);
-        error.0.place = Some(Place::File(offset));
-        error
-    }
-
-    /// The absolute file offset of a byte of the header.
-    pub(super) fn offset_of(position: usize) -> u64 {
-        HEADER_START + position as u64
-    }
-
-    pub(super) fn in_tensor(mut self, name: &str) -> Error {
-        self.0.tensor.get_or_insert_with(|| name.to_owned());
-        self
-    }
-
-    pub(super) fn in_file(mut self, path: &Path) -> Error {
-        self.0.path.get_or_insert_with(|| path.to_owned());
-        self
-    }
-
-    /// Keeps the surroundings of the place, if it lies in the header, for the caret.
-    pub(super) fn with_excerpt_of(mut self, header: &[u8]) -> Error {
-        if let Some(Place::Header(position)) = self.0.place {
-            self.0.excerpt = Some(Excerpt::around(header, position as usize));
-        }
-        self
-    }
-
-    pub(super) fn header_position(&self) -> Option<usize> {
-        match self.0.place {
-            Some(Place::Header(position)) => Some(position as usize),
-            _ => None,
-        }
-    }
-
-    /// What went wrong.
-    pub fn kind(&self) -> &ErrorKind {
-        &self.0.kind
-    }
-
-    /// Where: bytes from the start of the file. `None` if the failure has no place.
-    pub fn offset(&self) -> Option<u64> {
-        self.0.place.map(|place| match place {
-            Place::File(offset) => offset,
-            Place::Header(position) => HEADER_START + position,
-        })
-    }
-
-    /// The tensor concerned, unescaped: show it through [`Shown`].
-    pub fn tensor(&self) -> Option<&str> {
-        self.0.tensor.as_deref()
-    }
-
-    /// The file concerned; `None` for bytes that came from no file.
-    pub fn path(&self) -> Option<&Path> {
-        self.0.path.as_deref()
-    }
-
-    /// The place in the header, drawn in two lines; `None` if the failure lies elsewhere.
-    ///
-    /// ```text
-    ///      47 | "F32","shape":[1],"data_offsets":[0,4.0]}}
-    ///         |                                     ^
-    /// ```
-    ///
-    /// The number is the absolute file offset of the first byte shown. What does not print in
-    /// ASCII is shown as an escape. The bytes are the private copy's, not the file's of today.
-    pub fn caret(&self) -> Option<String> {
-        self.caret_within(usize::MAX)
-    }
-
-    /// The same in lines of at most so many columns, but at least 40.
-    pub fn caret_within(&self, columns: usize) -> Option<String> {
-        self.0.excerpt.as_ref().map(|excerpt| excerpt.draw(columns.max(40)))
-    }
-}
-
-/// How many bytes of the header an error keeps.
-const EXCERPT_BYTES: usize = 96;
-
-struct Excerpt {
-    /// Absolute file offset of the first byte.
-    offset: u64,
-    bytes: Vec<u8>,
-    /// Which of the bytes the caret stands under; their number, if it stands behind the last.
-    mark: usize,
-}
-
-impl Excerpt {
-    fn around(header: &[u8], position: usize) -> Excerpt {
-        let position = position.min(header.len());
-        // Two thirds before the place: that is where the reader learns which field it is.
-        let end = (position + EXCERPT_BYTES / 3).min(header.len());
-        let start = position.saturating_sub(EXCERPT_BYTES * 2 / 3);
-        Excerpt {
-            offset: HEADER_START + start as u64,
-            bytes: header[start..end].to_vec(),
-            mark: position - start,
-        }
-    }
-
-    fn draw(&self, columns: usize) -> String {
-        /// Columns before the bytes: an offset of 8 digits and a bar.
-        const MARGIN: usize = 11;
-        let escaped = |byte: &u8| match byte {
-            b'"' | b'\'' => char::from(*byte).to_string(),
-            _ => byte.escape_ascii().to_string(),
-        };
-        let bytes: Vec<String> = self.bytes.iter().map(escaped).collect();
-        // What does not fit is left out: behind the mark first, as long as a third remains there.
-        let width = |range: Range<usize>| bytes[range].iter().map(String::len).sum::<usize>();
-        let room = columns.saturating_sub(MARGIN);
-        let (mut start, mut end) = (0, bytes.len());
-        while width(start..end) > room {
-            let behind = width(self.mark..end);
-            match behind > room / 3 && end > self.mark + 1 || start == self.mark {
-                true => end -= 1,
-                false => start += 1,
-            }
-        }
-        let before = bytes[start..self.mark].concat();
-        let behind = bytes[self.mark..end.max(self.mark)].concat();
-        let offset = self.offset + start as u64;
-        format!(
-            "{offset:>8} | {before}{behind}\n         | {:>width$}",
-            '^',
-            width = before.len() + 1
-        )
-    }
 }
 
 /// A byte as a message shows it.
@@ -700,103 +515,5 @@ impl Display for ErrorKind {
                 write!(f, "element {index} is no truth value: expected 0 or 1, found {found}")
             }
         }
-    }
-}
-
-impl Display for Error {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if let Some(path) = self.path() {
-            write!(f, "{}: ", Shown(&path.to_string_lossy()))?;
-        }
-        if let Some(tensor) = self.tensor() {
-            write!(f, "tensor `{}`: ", Brief(tensor))?;
-        }
-        write!(f, "{}", self.kind())?;
-        match self.0.place {
-            Some(Place::File(offset)) => write!(f, ", at offset {offset}"),
-            Some(Place::Header(position)) => {
-                write!(f, ", at offset {} (header byte {position})", HEADER_START + position)
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-/// As [`Display`]: a failed `unwrap` should say what a person can use.
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self.kind() {
-            ErrorKind::Io { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_can_cross_threads_and_costs_a_pointer() {
-        fn needs<T: Send + Sync + 'static>() {}
-        needs::<Error>();
-        assert_eq!(size_of::<Error>(), size_of::<usize>());
-        assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
-    }
-
-    #[test]
-    fn the_line_names_path_tensor_and_both_offsets() {
-        let error = Error::at_header(ErrorKind::MissingField { expected: "shape" }, 30)
-            .in_tensor("a\u{1b}")
-            .in_file(Path::new("w.safetensors"));
-        assert_eq!(
-            error.to_string(),
-            "w.safetensors: tensor `a\\u{1b}`: lacks the field `shape`, at offset 38 (header byte 30)"
-        );
-        assert_eq!((error.offset(), error.tensor()), (Some(38), Some("a\u{1b}")));
-    }
-
-    #[test]
-    fn the_caret_stands_under_the_byte_also_behind_escapes_and_at_the_end() {
-        let header = b"{\"\xff\n\":4.0}";
-        let shown = r#"       8 | {"\xff\n":4.0}"#;
-        for (position, caret) in [
-            (0, r#"         | ^"#),
-            (4, r#"         |         ^"#),
-            (7, r#"         |            ^"#),
-            (10, r#"         |               ^"#),
-        ] {
-            let error = Error::at_header(ErrorKind::NumberOutOfRange, position);
-            let drawn = error.with_excerpt_of(header).caret().unwrap();
-            assert_eq!(drawn, format!("{shown}\n{caret}"), "{position}");
-        }
-    }
-
-    #[test]
-    fn a_narrow_terminal_gets_less_around_the_same_place() {
-        let header = vec![b'x'; 1_000];
-        let error = Error::at_header(ErrorKind::NumberOutOfRange, 500).with_excerpt_of(&header);
-        for columns in 40..130 {
-            let drawn = error.caret_within(columns).unwrap();
-            let (excerpt, caret) = drawn.split_once('\n').unwrap();
-            assert!(excerpt.len() <= columns, "{columns}: {drawn}");
-            // The number is the offset of the first byte shown, so the caret's place is its own.
-            let first: usize = excerpt[..8].trim().parse().unwrap();
-            assert_eq!(first + caret.find('^').unwrap() - 11, 508, "{columns}: {drawn}");
-        }
-    }
-
-    #[test]
-    fn an_excerpt_keeps_96_bytes_of_a_long_header() {
-        let header = vec![b'x'; 10_000];
-        let excerpt = Excerpt::around(&header, 5_000);
-        assert_eq!(excerpt.bytes.len(), EXCERPT_BYTES);
-        assert_eq!(excerpt.offset + excerpt.mark as u64, HEADER_START + 5_000);
     }
 }
