@@ -98,6 +98,6 @@ mod tests {
         let header = vec![b'x'; 10_000];
         let excerpt = Excerpt::around(&header, 5_000);
         assert_eq!(excerpt.bytes.len(), EXCERPT_BYTES);
-        assert_eq!(excerpt.offset + excerpt.mark as u64, super::HEADER_START + 5_000);
+        assert_eq!(excerpt.offset + excerpt.mark as u64, super::super::HEADER_START + 5_000);
     }
 }
