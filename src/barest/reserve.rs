@@ -39,13 +39,6 @@ pub fn copy(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(copy)
 }
 
-/// Appends a text.
-pub fn append(to: &mut String, text: &str) -> Result<()> {
-    to.try_reserve(text.len()).map_err(|_| no_memory())?;
-    to.push_str(text);
-    Ok(())
-}
-
 /// The error that memory which a file asks for cannot be had.
 #[cold]
 pub fn no_memory() -> Error {

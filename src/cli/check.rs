@@ -20,7 +20,7 @@ written format or surprises some readers. Goes on after a bad file.
   --values   looks at the values too, of which the format allows any: for each tensor
              how many are NaN, infinite, zero, the least and the greatest of the
              others, and the index of the first that is no finite number (of BOOL:
-             neither 0 nor 1). The file is mapped: nobody may change it meanwhile.
+             neither 0 nor 1). Of C64 both parts are counted. The file is mapped: nobody may change it meanwhile.
 
 Exit status: 0 if all are good, 1 if any is bad. A NaN makes no file bad.
 ";

@@ -90,7 +90,9 @@ fn number(argument: &OsStr, what: &str) -> Result<usize, End> {
 fn parse(slice: &str) -> Option<Vec<Select>> {
     let number = |text: &str| match text.trim() {
         "" => Some(None),
-        digits => digits.parse::<u64>().ok().map(Some),
+        // `parse` would take a sign.
+        digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok().map(Some),
+        _ => None,
     };
     let one = |text: &str| -> Option<Select> {
         let parts: Vec<&str> = text.split(':').collect();
@@ -233,6 +235,7 @@ mod tests {
             ("1:,:5,1:5:2", Some(vec![(1..).into(), (..5).into(), Select::from(1..5).every(2)])),
             ("", None),
             ("-1", None),
+            ("+1", None),
             ("1:2:3:4", None),
             ("a", None),
             ("1,,2", None),

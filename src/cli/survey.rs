@@ -105,7 +105,7 @@ fn floats(values: impl Iterator<Item = f64>, bytes: f64, progress: &mut Progress
     survey
 }
 
-/// Five digits are enough to judge a range by.
+/// Enough to judge a range by.
 fn short(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),

@@ -1,7 +1,7 @@
 //! In which order are the products of a dot product added?
 //!
 //! Floating-point addition is not associative, so the order is part of the result. Ours is fixed,
-//! whatever the dtype and the machine, so that the same row gives the same number everywhere:
+//! whatever the dtype, the length and the machine:
 //!
 //! ```text
 //!   product i goes to partial sum i mod 16          16 sums, in the order of i
@@ -11,7 +11,7 @@
 //! Sixteen sums fill two or four vector registers and hide the time an addition takes. One thing
 //! does depend on the machine: where it can multiply and add in one step, rounding once, it does
 //! (`FUSED`), and the result is then as if every step were `f32::mul_add`. Otherwise product and sum
-//! are rounded each.
+//! are rounded each. All machines of one of the two kinds give the same bits.
 
 use super::Float;
 

@@ -3,6 +3,9 @@
 //! To the nearest number that the format has; from halfway, to the one whose last bit is 0. That is
 //! done once, from all the bits there are: rounding an `f64` to `f32` and then to BF16 rounds twice,
 //! and 1 + 2^-8 + 2^-40 would become 1 (the tie, to even) where 1 + 2^-7 is nearest.
+//!
+//! Like all floating-point code in Rust this expects the processor's default mode: one that flushes
+//! subnormal numbers to zero flushes those of `f32` on their way in.
 
 /// The bits of the nearest number with `E` exponent and `M` mantissa bits (an IEEE format of at most
 /// 16 bits).

@@ -45,12 +45,8 @@ impl Field {
     const NAMES: [&'static str; 3] = ["dtype", "shape", "data_offsets"];
 
     fn from_key(key: Text, text: &str) -> Option<Field> {
-        match &*key.resolve(text) {
-            "dtype" => Some(Field::Dtype),
-            "shape" => Some(Field::Shape),
-            "data_offsets" => Some(Field::DataOffsets),
-            _ => None,
-        }
+        let fields = [Field::Dtype, Field::Shape, Field::DataOffsets];
+        fields.into_iter().find(|&field| key.is(text, Field::NAMES[field as usize]))
     }
 }
 
@@ -114,9 +110,13 @@ fn read_dtype(cursor: &mut Cursor<'_>, text: &str) -> Result<Dtype> {
     if cursor.peek() != Some(b'"') {
         return Err(cursor.wrong_type("`dtype`", "a string"));
     }
-    let name = cursor.string("a string")?.resolve(text);
-    Dtype::from_name(&name).ok_or_else(|| {
-        let found = name.chars().take(100).collect();
+    let name = cursor.string("a string")?;
+    let dtype = match name.escaped {
+        true => Dtype::ALL.iter().copied().find(|dtype| name.is(text, dtype.name())),
+        false => Dtype::from_name(&text[name.range()]),
+    };
+    dtype.ok_or_else(|| {
+        let found = name.characters(text).take(100).collect();
         Error::at_header(ErrorKind::UnknownDtype { found }, position)
     })
 }

@@ -101,7 +101,7 @@ pub fn read(
         }
         let value = cursor.string("a string")?;
         room(&mut pairs, text.len() - cursor.position(), SHORTEST_PAIR)?;
-        pairs.push(Pair { key: resolved.keep(key, &key.resolve(text))?, value });
+        pairs.push(Pair { key: resolved.keep(key, text)?, value });
         more = cursor.another(b'}', "`,` or `}` in `__metadata__`")?;
     }
     Ok(Some(pairs))

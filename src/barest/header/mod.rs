@@ -120,7 +120,8 @@ impl Header {
             Ok(parts) => parts,
             Err(error) => return Err(describe(error, text.as_bytes())),
         };
-        let Parts { mut records, mut dims, metadata, resolved, mut departures, .. } = parts;
+        let Parts { mut records, mut dims, metadata, mut resolved, mut departures, .. } = parts;
+        resolved.shrink();
         let strings = Strings { text, resolved };
         // 2. No name twice. Before the proof: tensors with one name often overlap as well, and
         //    then the name is the better answer.

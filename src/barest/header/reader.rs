@@ -85,9 +85,8 @@ impl Reader<'_> {
             let key = self.cursor.string("a name in quotes")?;
             self.cursor.expect(b':', "`:` after the name")?;
             self.cursor.skip_blanks();
-            let name = key.resolve(self.text);
             let mut entry = None;
-            if name == METADATA_KEY {
+            if key.is(self.text, METADATA_KEY) {
                 if let Some(first) = metadata_key.replace(key.start as usize) {
                     let kind = ErrorKind::DuplicateMetadata { first: Error::offset_of(first) };
                     return Err(Error::at_header(kind, key.start as usize));
@@ -96,7 +95,13 @@ impl Reader<'_> {
                 self.parts.departures.metadata_is_null = pairs.is_none();
                 self.parts.metadata = pairs;
             } else {
-                entry = Some(self.tensor(key, &name).map_err(|error| error.in_tensor(&name))?);
+                let name = self.parts.resolved.keep(key, self.text)?;
+                match self.tensor(name) {
+                    Ok(read) => entry = Some(read),
+                    Err(error) => {
+                        return Err(error.in_tensor(self.parts.resolved.get(name, self.text)));
+                    }
+                }
             }
             more = self.cursor.another(b'}', "`,` or `}` between entries")?;
             if let Some(entry) = entry.filter(|_| self.cursor.peek() == Some(b'"')) {
@@ -111,12 +116,12 @@ impl Reader<'_> {
         }
     }
 
-    fn tensor(&mut self, key: Text, name: &str) -> Result<Entry> {
+    fn tensor(&mut self, name: Name) -> Result<Entry> {
         let dims_start = self.parts.dims.len();
         let entry = entry::read(&mut self.cursor, self.text, &mut self.parts.dims)?;
-        let name_kept = self.parts.resolved.keep(key, name)?;
+        let hash = hash(self.parts.resolved.get(name, self.text));
         let left = self.text.len() - self.cursor.position();
-        self.parts.push(&entry, name_kept, hash(name), dims_start, left)?;
+        self.parts.push(&entry, name, hash, dims_start, left)?;
         Ok(entry)
     }
 

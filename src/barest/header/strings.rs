@@ -5,7 +5,7 @@
 
 use super::super::error::Result;
 use super::super::json::Text;
-use super::super::reserve::{append, no_memory};
+use super::super::reserve::no_memory;
 use std::ops::Range;
 
 /// The private copy of the header, and the names that it does not hold as they are.
@@ -40,16 +40,31 @@ impl Name {
 }
 
 impl Resolved {
-    /// Makes a name of a string of the header, whose escapes resolve to `name`.
-    pub fn keep(&mut self, string: Text, name: &str) -> Result<Name> {
+    /// Makes a name of a string of the header; its escapes are resolved to the end of this text.
+    pub fn keep(&mut self, string: Text, header: &str) -> Result<Name> {
         if !string.escaped {
             return Ok(Name::plain(string.range()));
         }
-        let start = self.text.len() as u32;
-        append(&mut self.text, name)?;
+        let start = self.text.len();
+        // Resolving shortens.
+        self.text.try_reserve(string.len as usize).map_err(|_| no_memory())?;
+        self.text.extend(string.characters(header));
         self.origins.try_reserve(1).map_err(|_| no_memory())?;
-        self.origins.push((start, string.start));
-        Ok(Name { start, len: name.len() as u32, resolved: true })
+        self.origins.push((start as u32, string.start));
+        let len = (self.text.len() - start) as u32;
+        Ok(Name { start: start as u32, len, resolved: true })
+    }
+
+    /// A name, which is a range of this text or of the header's.
+    pub fn get<'a>(&'a self, name: Name, header: &'a str) -> &'a str {
+        let text = if name.resolved { &self.text } else { header };
+        &text[name.start as usize..name.start as usize + name.len as usize]
+    }
+
+    /// Gives back what was reserved and not needed.
+    pub fn shrink(&mut self) {
+        self.text.shrink_to_fit();
+        self.origins.shrink_to_fit();
     }
 
     fn origin(&self, start: u32) -> usize {
@@ -61,8 +76,7 @@ impl Resolved {
 
 impl Strings {
     pub fn get(&self, name: Name) -> &str {
-        let text = if name.resolved { &self.resolved.text } else { &self.text };
-        &text[name.start as usize..name.start as usize + name.len as usize]
+        self.resolved.get(name, &self.text)
     }
 
     /// Where the name stands in the header: its first byte behind the quote.

@@ -27,8 +27,35 @@ impl Text {
 
     /// The string itself; a copy only if there are escapes to resolve.
     pub fn resolve(self, text: &str) -> Cow<'_, str> {
-        let raw = &text[self.range()];
-        if self.escaped { Cow::Owned(unescape(raw)) } else { Cow::Borrowed(raw) }
+        match self.escaped {
+            true => Cow::Owned(self.characters(text).collect()),
+            false => Cow::Borrowed(&text[self.range()]),
+        }
+    }
+
+    /// Whether the string is this one, compared after resolving and without a copy.
+    pub fn is(self, text: &str, other: &str) -> bool {
+        match self.escaped {
+            true => self.characters(text).eq(other.chars()),
+            false => &text[self.range()] == other,
+        }
+    }
+
+    /// Its characters, escapes resolved. The escapes were checked when the cursor passed them;
+    /// should one be wrong all the same, the string ends there.
+    pub fn characters(self, text: &str) -> impl Iterator<Item = char> + '_ {
+        let mut rest = &text[self.range()];
+        std::iter::from_fn(move || {
+            let (character, len) = match rest.as_bytes().first()? {
+                b'\\' => resolve_escape(rest.as_bytes(), 0).ok()?,
+                _ => {
+                    let character = rest.chars().next()?;
+                    (character, character.len_utf8())
+                }
+            };
+            rest = &rest[len..];
+            Some(character)
+        })
     }
 }
 
@@ -176,23 +203,6 @@ fn four_hex_digits(bytes: &[u8], at: usize) -> std::result::Result<u32, usize> {
     Ok(value)
 }
 
-/// A string with its escapes resolved. The escapes were checked when the cursor passed them; should
-/// one be wrong all the same, the rest is left out.
-pub fn unescape(raw: &str) -> String {
-    let mut resolved = String::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some(plain) = rest.find('\\') {
-        resolved.push_str(&rest[..plain]);
-        let Ok((character, len)) = resolve_escape(rest.as_bytes(), plain) else {
-            return resolved;
-        };
-        resolved.push(character);
-        rest = &rest[plain + len..];
-    }
-    resolved.push_str(rest);
-    resolved
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,7 +210,11 @@ mod tests {
     fn read(text: &str) -> std::result::Result<String, usize> {
         let mut cursor = Cursor::new(text);
         match cursor.string("a string") {
-            Ok(string) => Ok(string.resolve(text).into_owned()),
+            Ok(string) => {
+                let resolved = string.resolve(text).into_owned();
+                assert!(string.is(text, &resolved) && !string.is(text, "another"));
+                Ok(resolved)
+            }
             Err(error) => Err(error.header_position().unwrap()),
         }
     }

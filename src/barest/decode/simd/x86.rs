@@ -80,26 +80,25 @@ macro_rules! widen {
         #[inline]
         unsafe fn $block<const STREAM: bool>(raw: &[[u8; $bytes]], out: &mut [f32]) {
             let (from, to) = (raw.as_ptr().cast::<u8>(), out.as_mut_ptr());
-            let mut special = 0;
             // SAFETY: `from` and `to` point at BLOCK elements each, of which four turns take eight
-            // each; `to` is on a cache line, as aligned stores want it. Fetching ahead never faults,
-            // whatever the address.
+            // each; `to` is on a cache line, as aligned stores want it. What is streamed is not
+            // touched again before the fence. Fetching ahead never faults, whatever the address.
             unsafe {
                 if STREAM {
                     _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
                 }
-                for eight in 0..BLOCK / 8 {
-                    let (values, is_special) = $eight(from.add(eight * 8 * $bytes));
-                    special |= is_special;
+                let eights: [(__m256, i32); BLOCK / 8] =
+                    std::array::from_fn(|eight| $eight(from.add(eight * 8 * $bytes)));
+                // A block with a NaN one by one: hardware would change its bits.
+                if eights.iter().any(|(_, special)| *special != 0) {
+                    return widen_each::<$element>(raw, out);
+                }
+                for (eight, (values, _)) in eights.into_iter().enumerate() {
                     match STREAM {
                         true => _mm256_stream_ps(to.add(eight * 8), values),
                         false => _mm256_store_ps(to.add(eight * 8), values),
                     }
                 }
-            }
-            // A block with a NaN again, one by one: hardware would change its bits.
-            if special != 0 {
-                widen_each::<$element>(raw, out);
             }
         }
     };
@@ -184,6 +183,7 @@ unsafe fn eight_f8e5m2(from: *const u8) -> (__m256, i32) {
 /// The processor has AVX2, FMA and F16C.
 #[target_feature(enable = "avx2,fma,f16c")]
 pub unsafe fn dot<E: Float>(raw: &[E::Raw], factors: &[f32]) -> f32 {
+    let factors = &factors[..factors.len().min(raw.len() * E::PER_GROUP)];
     let whole = factors.len() / BLOCK * BLOCK;
     let (blocks, rest) = factors.split_at(whole);
     let (raw, raw_rest) = raw.split_at(whole / E::PER_GROUP);
