@@ -27,11 +27,7 @@ mod dtype; // the one table of the 22 dtypes
 
 mod error; // what went wrong, where, and with which numbers
 
-mod reserve; // memory that may not be there
-
 mod sys; // the kernel: the only foreign functions
-
-mod options; // what can be chosen when a model is opened
 
 mod mapping; // who owns mapped pages, and when they become `&[u8]`
 
@@ -41,11 +37,11 @@ mod json; // a pull reader: no tree, no recursion
 
 mod looks_like; // what a refused file is instead
 
-mod names; // finds names, and finds them twice
-
 mod nearest; // which name did they mean?
 
 mod header; // the header, proved
+
+mod options; // what can be chosen when a model is opened
 
 mod decode; // what number an element stands for
 
@@ -67,10 +63,10 @@ pub use decode::{
 };
 pub use dtype::Dtype;
 pub use error::{Error, ErrorKind, Result};
-pub use header::{Header, Metadata, Remark, TensorInfo};
+pub use header::{DEFAULT_HEADER_CAP, Header, Metadata, Remark, TensorInfo};
 pub use mapping::{Mapping, Mmap, Residency};
 pub use model::Model;
-pub use options::{DEFAULT_HEADER_CAP, OpenOptions};
+pub use options::OpenOptions;
 pub use shard::Shard;
 pub use slice::Select;
 pub use sys::{Advice, PageFaults, page_faults, terminal_columns};

@@ -8,13 +8,13 @@
 //! Every failure names the path, and happens before step 4 if the file is to blame.
 
 use super::bytes::{Backing, Bytes, ReadReason, read_exact_at};
+use super::error::reserve::zeros;
 use super::error::{Error, ErrorKind, Result};
 use super::header::{self, Header, Metadata, PREFIX};
 use super::looks_like;
 use super::mapping::{LONGEST, Mmap};
 use super::nearest::nearest;
 use super::options::OpenOptions;
-use super::reserve::zeros;
 use super::shard::Shard;
 use super::sys;
 use super::tensor::TensorView;

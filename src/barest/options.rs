@@ -3,11 +3,8 @@
 //! Little, on purpose. There is no lenient mode: a file that breaks the format breaks it for
 //! everyone.
 
+use super::header::DEFAULT_HEADER_CAP;
 use std::num::NonZeroUsize;
-
-/// Header length in bytes up to which a file is accepted by default: the reference's, decimal,
-/// inclusive.
-pub const DEFAULT_HEADER_CAP: u32 = 100_000_000;
 
 /// Choices for opening a model, in the manner of `std::fs::OpenOptions`: make one, change it, and
 /// end with `open`, `map`, `read` or `from_bytes`.

@@ -13,6 +13,7 @@
 
 mod excerpt;
 mod kind;
+pub(super) mod reserve;
 
 pub use kind::ErrorKind;
 

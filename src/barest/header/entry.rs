@@ -9,9 +9,9 @@
 //! ignored, as the reference does, but must be JSON.
 
 use super::super::dtype::Dtype;
+use super::super::error::reserve::room;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::json::{Cursor, Text};
-use super::super::reserve::room;
 use std::ops::Range;
 
 /// The fields of an entry; the dimensions went to the end of the arena.

@@ -4,10 +4,10 @@
 //! which MLX writes, counts as absent. Values may be long and are seldom asked for: they stay as
 //! written until somebody does.
 
+use super::super::error::reserve::{self, room};
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::json::{Cursor, Text};
-use super::super::names::{NameTable, Named, Unnamed, hash};
-use super::super::reserve::{self, room};
+use super::names::{NameTable, Named, Unnamed, hash};
 use super::strings::{Name, Resolved, Strings};
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Formatter};

@@ -15,6 +15,7 @@
 
 mod entry;
 mod metadata;
+mod names;
 mod prefix;
 mod reader;
 mod remarks;
@@ -23,13 +24,12 @@ mod template;
 mod tiling;
 
 use super::dtype::Dtype;
+use super::error::reserve;
 use super::error::{Error, ErrorKind, Result};
-use super::names::{NameTable, Named, Unnamed};
-use super::options::DEFAULT_HEADER_CAP;
-use super::reserve;
 pub use metadata::Metadata;
 use metadata::Pair;
-pub use prefix::{PREFIX, header_len, or_foreign};
+use names::{NameTable, Named, Unnamed};
+pub use prefix::{DEFAULT_HEADER_CAP, PREFIX, header_len, or_foreign};
 use reader::{Departures, Parts};
 pub use remarks::Remark;
 use std::fmt::{self, Debug, Formatter};

@@ -7,6 +7,10 @@
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::looks_like;
 
+/// Header length in bytes up to which a file is accepted by default: the reference's, decimal,
+/// inclusive.
+pub const DEFAULT_HEADER_CAP: u32 = 100_000_000;
+
 /// Bytes of the header length: where the header starts.
 pub const PREFIX: usize = 8;
 

@@ -4,12 +4,12 @@
 //! of earlier ones (`template.rs`); the general path reads what they do not fit, and is the only
 //! one that fails.
 
+use super::super::error::reserve::{room, vector};
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::json::{Cursor, Text};
-use super::super::names::hash;
-use super::super::reserve::{room, vector};
 use super::entry::{self, Entry};
 use super::metadata::{self, Pair};
+use super::names::hash;
 use super::strings::{Name, Resolved};
 use super::template::{Template, Written, plain_name_end};
 use super::{BEGIN, Record};

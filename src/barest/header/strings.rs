@@ -4,8 +4,8 @@
 //! resolved form goes into one side text, together with where it came from.
 
 use super::super::error::Result;
+use super::super::error::reserve::no_memory;
 use super::super::json::Text;
-use super::super::reserve::no_memory;
 use std::ops::Range;
 
 /// The private copy of the header, and the names that it does not hold as they are.

@@ -17,8 +17,8 @@
 //! 272 tensors is read in a third of the time.)
 
 use super::super::dtype::Dtype;
+use super::super::error::reserve::room;
 use super::super::json::{digits, next_special};
-use super::super::reserve::room;
 use super::entry::{Entry, SHORTEST_DIMENSION};
 use std::array::from_fn;
 

@@ -11,9 +11,9 @@
 //! no room to hide anything in, and a view that was proved here can never leave the file. An empty
 //! tensor begins where it ends: it stands between two others, or at either end.
 
+use super::super::error::reserve::vector;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::escape::Shape;
-use super::super::reserve::vector;
 use super::strings::Strings;
 use super::{PREFIX, Record};
 

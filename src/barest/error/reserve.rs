@@ -3,7 +3,7 @@
 //! `Vec` ends the program, and a file must not be able to make it: whatever is sized by a file is
 //! reserved here, where failing is an error like any other.
 
-use super::error::{Error, Result};
+use super::{Error, Result};
 use std::io;
 
 /// Makes room for one more item, where what is left of the text can hold `left / shortest` more at

@@ -14,7 +14,7 @@
 //! seeded for each process, and if one probe grows improbably long all the same, the table gives
 //! way to a sorted list.
 
-use super::reserve::{vector, zeros};
+use super::super::error::reserve::{vector, zeros};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;
