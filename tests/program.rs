@@ -1,5 +1,6 @@
 //! Does the program say what is true, end as it should, and keep names from the terminal?
 
+#[cfg(unix)]
 #[path = "../src/barest/skip.rs"]
 mod skip;
 
