@@ -13,8 +13,7 @@
 //! spacing and any order of keys is fast, once it repeats.
 //!
 //! This path may only accept. Whatever it does not like, it leaves alone, and the general path
-//! reads it again and finds the words for the error. (Measured by tests/peers: with it, a header of
-//! 272 tensors is read in a third of the time.)
+//! reads it again and finds the words for the error. What parsing costs is printed by tests/peers.
 
 use super::super::dtype::Dtype;
 use super::super::error::reserve::room;

@@ -87,7 +87,7 @@ impl Cursor<'_> {
 ///
 /// Eight digits at a time: with the zeros of ASCII taken off, a byte above 9 ends the number, and
 /// three multiplications add neighbours, pairs of neighbours, and pairs of pairs, each times its
-/// power of ten. (Digit by digit, an entry with 20 of them takes a quarter longer to read.)
+/// power of ten. An entry has some twenty digits, and one by one each would wait for the one before.
 #[inline]
 pub fn digits(text: &[u8], at: usize) -> Option<(u64, usize)> {
     let (high, count) = eight_digits(text, at)?;
