@@ -5,11 +5,13 @@
 
 use super::error::{Error, ErrorKind, Result};
 use super::mapping::{Buffer, LONGEST, Mapping, Mmap};
+use super::progress::Progress;
 use super::sys::{self, Advice};
+use super::workers::share;
 use std::fmt::{self, Display, Formatter};
 use std::fs::File;
 use std::io;
-use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::Mutex;
 
 /// How the bytes of a shard came to be in memory.
@@ -50,7 +52,7 @@ impl Display for Backing {
     }
 }
 
-/// The bytes of one shard, from the file's first to its last.
+/// The bytes of one shard, from its first to its last.
 #[derive(Debug)]
 pub(super) struct Bytes {
     memory: Mmap,
@@ -60,8 +62,6 @@ pub(super) struct Bytes {
 /// One request to the file: large enough for any disk, small enough to share among threads.
 const PIECE: usize = 8 << 20;
 
-const MOST_THREADS: usize = 4;
-
 /// From here on huge pages are worth asking for: the size of one on most machines.
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -70,20 +70,27 @@ impl Bytes {
         Bytes { memory, backing: Backing::Mapped }
     }
 
-    /// Reads the first `len` bytes of the file by positional reads, in file order, into memory of
-    /// our own.
+    /// Reads a range of the file by positional reads, in file order, into memory of our own. At most
+    /// `threads` threads share the work.
     pub(super) fn read(
         file: &File,
-        len: u64,
-        threads: Option<NonZeroUsize>,
+        range: Range<u64>,
+        threads: usize,
+        progress: Option<&Progress>,
         why: ReadReason,
     ) -> Result<Bytes> {
+        let len = range.end - range.start;
         if len > LONGEST {
             return Err(Error::new(ErrorKind::DoesNotFit { expected: LONGEST, found: len }));
         }
         let mut buffer = reserve(len as usize)?;
-        fill(buffer.as_mut_slice(), file, threads)?;
+        fill(buffer.as_mut_slice(), file, range.start, threads, progress)?;
         Bytes::sealed(buffer, why)
+    }
+
+    /// How many threads could share the reading of so many bytes.
+    pub(super) fn pieces(len: u64) -> usize {
+        usize::try_from(len.div_ceil(PIECE as u64)).unwrap_or(usize::MAX)
     }
 
     pub(super) fn copied(bytes: &[u8]) -> Result<Bytes> {
@@ -101,8 +108,13 @@ impl Bytes {
         self.memory.as_slice()
     }
 
+    /// The pages, which begin [`lead`](Bytes::lead) bytes before the shard does.
     pub(super) fn mapping(&self) -> &Mapping {
         self.memory.mapping()
+    }
+
+    pub(super) fn lead(&self) -> usize {
+        self.memory.lead()
     }
 
     pub(super) fn backing(&self) -> &Backing {
@@ -121,36 +133,28 @@ fn reserve(len: usize) -> Result<Buffer> {
     Ok(buffer)
 }
 
-/// Fills the buffer from the file's start. The calling thread reads too, so that a system that
-/// gives no more threads only makes it slower.
-fn fill(buffer: &mut [u8], file: &File, threads: Option<NonZeroUsize>) -> Result<()> {
-    let useful = buffer.len().div_ceil(PIECE);
-    let wanted = threads.map_or_else(
-        || std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS),
-        NonZeroUsize::get,
-    );
+/// Fills the buffer from `start` of the file on.
+fn fill(
+    buffer: &mut [u8],
+    file: &File,
+    start: u64,
+    threads: usize,
+    progress: Option<&Progress>,
+) -> Result<()> {
     let pieces = Mutex::new(buffer.chunks_mut(PIECE).enumerate());
     let work = || -> Result<()> {
         loop {
             // A poisoned lock would mean a panic in `next`: the pieces are intact all the same.
             let next = pieces.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
-            match next {
-                None => return Ok(()),
-                Some((number, piece)) => read_exact_at(file, piece, (number * PIECE) as u64)?,
+            let Some((number, piece)) = next else { return Ok(()) };
+            progress.map_or(Ok(()), Progress::check)?;
+            read_exact_at(file, piece, start + (number * PIECE) as u64)?;
+            if let Some(progress) = progress {
+                progress.bytes_done(piece.len());
             }
         }
     };
-    std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..wanted.min(useful))
-            .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
-            .collect();
-        let mut outcome = work();
-        for helper in helpers {
-            let theirs = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            outcome = outcome.and(theirs);
-        }
-        outcome
-    })
+    share(threads, work)
 }
 
 /// Fills a buffer from one position of a file, retrying what was interrupted. A file that ends

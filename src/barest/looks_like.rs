@@ -4,6 +4,8 @@
 //! model's name, and "header too large" helps nobody. A valid model is never asked, since its
 //! length may happen to spell anything.
 
+use super::error::{Error, ErrorKind};
+
 /// Something that is not a safetensors file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Foreign {
@@ -13,6 +15,14 @@ pub struct Foreign {
     pub promised: Option<u64>,
     /// What to do about it.
     pub advice: &'static str,
+}
+
+impl Foreign {
+    /// The error that this stands where `expected`, with its article, should be.
+    pub fn instead_of(self, expected: &'static str) -> Error {
+        let Foreign { what: found, promised, advice } = self;
+        Error::new(ErrorKind::Foreign { expected, found, promised, advice })
+    }
 }
 
 /// How many bytes are worth looking at.
@@ -85,7 +95,7 @@ pub fn identify(first: &[u8]) -> Option<Foreign> {
         return match contains(text, b"\"weight_map\"") {
             true => foreign(
                 "the index of a sharded model (JSON text)",
-                "open the directory it lies in, or one of the shards it names",
+                "open the directory it lies in, or give it a name that ends in .json",
             ),
             false => foreign("JSON text", DOWNLOAD),
         };

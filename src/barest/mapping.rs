@@ -50,15 +50,23 @@ impl Mapping {
             // Most such things have no length and would pass for an empty file.
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        Mapping::open_len(file, metadata.len())
+        Mapping::open_known(file, 0..metadata.len()).map(|(mapping, _)| mapping)
     }
 
-    /// As [`Mapping::open`], for a caller who has asked for the file's length already.
-    fn open_len(file: &File, len: u64) -> io::Result<Mapping> {
-        if len > LONGEST {
+    /// Maps the pages that a range of the file touches, which the file is known to have. Also gives
+    /// how many bytes the mapping begins before the range.
+    fn open_known(file: &File, range: Range<u64>) -> io::Result<(Mapping, usize)> {
+        let lead = range.start % sys::page_size() as u64;
+        let start = range.start - lead;
+        if range.end - start > LONGEST {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        Mapping::obtain(len as usize, |len| sys::map_file(file, len))
+        if range.is_empty() {
+            return Ok((Mapping { address: empty_address(), len: 0 }, 0));
+        }
+        let len = (range.end - start) as usize;
+        let mapping = Mapping::obtain(len, |len| sys::map_file(file, start, len))?;
+        Ok((mapping, lead as usize))
     }
 
     fn obtain(
@@ -72,7 +80,7 @@ impl Mapping {
         Ok(Mapping { address, len })
     }
 
-    /// Bytes mapped: those of the file, not rounded to pages.
+    /// Bytes mapped, from a page boundary of the file on; the end is not rounded.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -207,6 +215,8 @@ impl Residency {
 /// A mapping that hands out its bytes.
 pub struct Mmap {
     mapping: Mapping,
+    /// Bytes at its start that were mapped only because pages are mapped whole. At most its length.
+    lead: usize,
 }
 
 impl Mmap {
@@ -220,24 +230,50 @@ impl Mmap {
     /// keeps the old file. A private mapping would not help, since pages that were not written
     /// to follow the file there too. If you cannot promise this, read the file.
     pub unsafe fn map(file: &File) -> io::Result<Mmap> {
-        Ok(Mmap { mapping: Mapping::open(file)? })
+        Ok(Mmap { mapping: Mapping::open(file)?, lead: 0 })
     }
 
-    /// As [`Mmap::map`], for a caller who has asked for the file's length already.
+    /// Maps a range of the file, in bytes, which may begin anywhere: the pages that it touches.
+    /// Copies nothing, reads no page. Fails as [`Mapping::open`] does, and with
+    /// [`io::ErrorKind::InvalidInput`] if the range is reversed or ends behind the file.
     ///
     /// # Safety
     ///
-    /// As for [`Mmap::map`]; and the file has had `len` bytes.
-    pub(super) unsafe fn map_len(file: &File, len: u64) -> io::Result<Mmap> {
-        Ok(Mmap { mapping: Mapping::open_len(file, len)? })
+    /// As for [`Mmap::map`].
+    pub unsafe fn map_range(file: &File, range: Range<u64>) -> io::Result<Mmap> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || range.start > range.end || range.end > metadata.len() {
+            let message = format!("bytes {range:?} are not within a file of {}", metadata.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Mmap::map_known(file, range) }
+    }
+
+    /// As [`Mmap::map_range`], for a caller who has asked for the file's length already.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Mmap::map`]; and the file has had these bytes.
+    pub(super) unsafe fn map_known(file: &File, range: Range<u64>) -> io::Result<Mmap> {
+        let (mapping, lead) = Mapping::open_known(file, range)?;
+        Ok(Mmap { mapping, lead })
+    }
+
+    /// How many bytes the pages begin before the first byte that was asked for: 0 unless a range was
+    /// mapped.
+    pub fn lead(&self) -> usize {
+        self.lead
     }
 
     /// The bytes. Touching one for the first time faults its page in, which may wait for a disk.
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: the range is mapped readable for as long as `self` lives, is not longer than a
-        // slice may be (`Mapping::open` and `Buffer::zeroed` see to it), and does not change: by
-        // the promise made in `map`, or because a sealed Buffer has no other owner.
-        unsafe { std::slice::from_raw_parts(self.mapping.as_ptr(), self.mapping.len()) }
+        // slice may be (`open_known` and `Buffer::zeroed` see to it), and does not change: by the
+        // promise made in `map`, or because a sealed Buffer has no other owner.
+        let whole =
+            unsafe { std::slice::from_raw_parts(self.mapping.as_ptr(), self.mapping.len()) };
+        &whole[self.lead..]
     }
 
     /// The pages behind the bytes.
@@ -296,7 +332,7 @@ impl Buffer {
             // write to it, is consumed.
             unsafe { sys::protect(self.mapping.address, self.mapping.len())? };
         }
-        Ok(Mmap { mapping: self.mapping })
+        Ok(Mmap { mapping: self.mapping, lead: 0 })
     }
 }
 

@@ -4,9 +4,9 @@
 //! only what stands above it in this list.
 //!
 //! ```text
-//!  path ──open──▶ file ──pread──▶ header bytes ──json──▶ Header ──tiling proof──▶ names ──look-up──▶ TensorView ──▶ f32
-//!                  │              (private copy)                                                       ▲
-//!                  └──────────────mmap (or read into private memory)──▶ Bytes ─────────────────────────┘
+//!  path ──open──▶ files ──pread──▶ header bytes ──json──▶ Header ──tiling proof──▶ Index ──look-up──▶ TensorView ──▶ f32
+//!                  │               (private copies)                                                    ▲
+//!                  └───────────────mmap (or read into private memory)──▶ Bytes ────────────────────────┘
 //! ```
 //!
 //! What was checked, the private copy of the header, is what is used. A file that changes later can
@@ -27,6 +27,10 @@ mod dtype; // the one table of the 22 dtypes
 
 mod error; // what went wrong, where, and with which numbers
 
+mod progress; // how far a long call is, and how it is ended
+
+mod workers; // a few threads that share work
+
 mod sys; // the kernel: the only foreign functions
 
 mod mapping; // who owns mapped pages, and when they become `&[u8]`
@@ -43,15 +47,19 @@ mod header; // the header, proved
 
 mod options; // what can be chosen when a model is opened
 
+mod index; // which files a model consists of, and which of them holds a tensor
+
 mod decode; // what number an element stands for
 
 mod slice; // which bytes belong to a part of a tensor
 
-mod shard; // what belongs to one file
+mod shard; // one file of a model, and its bytes
 
 mod tensor; // views of a tensor, borrowed or kept
 
 mod model; // from a path to a model
+
+mod scope; // names below a prefix, and a checklist of what was asked for
 
 #[cfg(test)]
 mod skip;
@@ -64,9 +72,12 @@ pub use decode::{
 pub use dtype::Dtype;
 pub use error::{Error, ErrorKind, Result};
 pub use header::{DEFAULT_HEADER_CAP, Header, Metadata, Remark, TensorInfo};
+pub use index::{Index, ShardFile, Summary};
 pub use mapping::{Mapping, Mmap, Residency};
 pub use model::Model;
 pub use options::OpenOptions;
+pub use progress::Progress;
+pub use scope::{Checklist, Scope};
 pub use shard::Shard;
 pub use slice::Select;
 pub use sys::{Advice, PageFaults, page_faults, terminal_columns};

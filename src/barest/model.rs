@@ -1,38 +1,48 @@
 //! How does a path become a model, and a name a tensor?
 //!
-//! 1. open the path, without blocking, and see that it is a file
-//! 2. read 8 bytes, and as many more as they say: the private copy of the header
-//! 3. prove the header against the file's length
-//! 4. map the file, or read it
+//! 1. the files, their headers, one list of tensors: the index
+//! 2. each file is mapped, or read
 //!
-//! Every failure names the path, and happens before step 4 if the file is to blame.
+//! Every failure names the path, and happens in step 1 if a file is to blame.
 
-use super::bytes::{Backing, Bytes, ReadReason, read_exact_at};
-use super::error::reserve::zeros;
+use super::bytes::{Backing, Bytes, ReadReason};
+use super::error::reserve::vector;
 use super::error::{Error, ErrorKind, Result};
-use super::header::{self, Header, Metadata, PREFIX};
-use super::looks_like;
+use super::header::{Header, Metadata};
+use super::index::{Catalogue, Headers, Index, ShardFile, Summary};
 use super::mapping::{LONGEST, Mmap};
-use super::nearest::nearest;
 use super::options::OpenOptions;
 use super::shard::Shard;
 use super::sys;
 use super::tensor::TensorView;
 use std::fmt::{self, Debug, Formatter};
-use std::fs::{File, Metadata as FileMetadata};
+use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 /// A model: its shards, opened, proved and in memory or mapped. Cheap to clone, `Send` and `Sync`.
 #[derive(Clone)]
 pub struct Model {
-    shards: Arc<[Arc<Shard>]>,
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    shards: Vec<Arc<Shard>>,
+    catalogue: Catalogue,
+}
+
+impl Headers for [Arc<Shard>] {
+    fn header(&self, shard: usize) -> &Header {
+        self[shard].header()
+    }
 }
 
 impl Model {
-    /// Opens a file: maps it, or reads it where the system or the file system cannot map;
-    /// [`Model::backing`] tells which. Otherwise as [`Model::map`].
+    /// Opens a file, an index or a directory (see [`Index::open`]): maps it, or reads it where the
+    /// system or the file system cannot map; [`Model::backing`] tells which. Otherwise as
+    /// [`Model::map`].
     ///
     /// # Safety
     ///
@@ -42,26 +52,30 @@ impl Model {
         unsafe { OpenOptions::new().open(path) }
     }
 
-    /// Maps a file: no byte of a tensor is copied or read before it is touched. The header alone is
-    /// read, into a private copy, and proved.
+    /// Maps a file, or the files of an index or a directory (see [`Index::open`]): no byte of a tensor
+    /// is copied or read before it is touched. The headers alone are read, into private copies, and
+    /// proved. One mapping for each file.
     ///
-    /// Fails if the file breaks a rule of the format, is something else altogether, or cannot be
-    /// opened or mapped; a FIFO or a device is refused without waiting for it.
+    /// Fails as [`Index::open`] does: a file breaks a rule of the format, is something else altogether,
+    /// or cannot be opened (a FIFO or a device is refused without waiting for it). Fails with
+    /// [`CannotBeMapped`](ErrorKind::CannotBeMapped) where the file system has no pages to give, and
+    /// with [`Limit`](ErrorKind::Limit) if this process may not have so many mappings.
     ///
     /// # Safety
     ///
     /// The promise of [`Mmap::map`], for as long as the model or anything taken from it lives: no
-    /// one modifies the file, truncates it or punches holes into it. Replacing it by `rename` is
-    /// fine. If you cannot promise this, [`Model::read`] needs no promise.
+    /// one modifies the files, truncates them or punches holes into them. Replacing one by `rename`
+    /// is fine. If you cannot promise this, [`Model::read`] needs no promise.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<Model> {
         // SAFETY: the caller's promise, passed on.
         unsafe { OpenOptions::new().map(path) }
     }
 
-    /// Reads a whole file into private memory on a page boundary, which is then protected against
-    /// writing. Costs the file's size in memory; nobody can change the bytes afterwards.
+    /// Reads a file, or the files of an index or a directory, into private memory on page boundaries,
+    /// which is then protected against writing. Costs the files' size in memory; nobody can change
+    /// the bytes afterwards.
     ///
-    /// Fails as [`Model::map`] does, and if there is no such memory.
+    /// Fails as [`Index::open`] does, and if there is no such memory.
     pub fn read(path: impl AsRef<Path>) -> Result<Model> {
         OpenOptions::new().read(path)
     }
@@ -73,7 +87,7 @@ impl Model {
 
     /// How many tensors there are.
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.header.len()).sum()
+        self.parts.catalogue.places.len(&self.parts.shards[..])
     }
 
     /// Whether there are none: a valid file may hold nothing but metadata.
@@ -91,66 +105,123 @@ impl Model {
 
     /// The tensor of that name, if there is one. Allocates nothing, faults no page.
     pub fn get(&self, name: &str) -> Option<TensorView<'_>> {
-        self.shards.iter().enumerate().find_map(|(shard_number, shard)| {
-            let number = shard.header.find(name)?;
-            Some(TensorView { shard, shard_number, number })
-        })
+        Some(self.at(self.position(name)?))
     }
 
     /// All tensors in file order, shard by shard; empty ones at one place in the header's order.
-    pub fn tensors(&self) -> impl Iterator<Item = TensorView<'_>> {
-        self.shards.iter().enumerate().flat_map(|(shard_number, shard)| {
-            (0..shard.header.len()).map(move |number| TensorView { shard, shard_number, number })
-        })
+    pub fn tensors(&self) -> impl ExactSizeIterator<Item = TensorView<'_>> {
+        (0..self.len()).map(|position| self.at(position))
     }
 
-    /// The files it consists of.
+    /// All tensors in the order of their names, byte by byte. Sorts a list of them first.
+    pub fn tensors_by_name(&self) -> impl ExactSizeIterator<Item = TensorView<'_>> {
+        let mut tensors: Vec<TensorView<'_>> = self.tensors().collect();
+        tensors.sort_unstable_by_key(TensorView::name);
+        tensors.into_iter()
+    }
+
+    /// The files it consists of, by number.
     pub fn shards(&self) -> impl ExactSizeIterator<Item = &Shard> {
-        self.shards.iter().map(|shard| &**shard)
+        self.parts.shards.iter().map(|shard| &**shard)
     }
 
     /// The `__metadata__` of a shard; `None` if it is absent or `null`, or if there is no such
     /// shard.
     pub fn metadata(&self, shard: usize) -> Option<Metadata<'_>> {
-        self.shards.get(shard)?.metadata()
+        self.parts.shards.get(shard)?.metadata()
     }
 
     /// Whether a shard is mapped, or was read and why; `None` if there is no such shard.
     pub fn backing(&self, shard: usize) -> Option<&Backing> {
-        Some(self.shards.get(shard)?.backing())
+        Some(self.parts.shards.get(shard)?.backing())
     }
 
-    fn of_one(shard: Shard) -> Model {
-        Model { shards: Arc::new([Arc::new(shard)]) }
+    /// How the files were found, and what was left out.
+    pub fn summary(&self) -> &Summary {
+        &self.parts.catalogue.summary
     }
 
-    fn not_found(&self, name: &str) -> Error {
+    /// The place of a tensor in the order of [`Model::tensors`].
+    pub(super) fn position(&self, name: &str) -> Option<usize> {
+        self.parts.catalogue.places.find(name, &self.parts.shards[..])
+    }
+
+    pub(super) fn at(&self, position: usize) -> TensorView<'_> {
+        let (shard_number, number) = self.parts.catalogue.places.at(position);
+        TensorView { shard: &self.parts.shards[shard_number], shard_number, number }
+    }
+
+    pub(super) fn not_found(&self, name: &str) -> Error {
         let names = self.tensors().map(|tensor| tensor.name());
-        let nearest = nearest(name, names).map(str::to_owned);
-        let error = Error::new(ErrorKind::NotFound { nearest, among: self.len() }).in_tensor(name);
-        match self.shards.first().and_then(|shard| shard.path()) {
-            Some(path) => error.in_file(path),
-            None => error,
-        }
-    }
-}
-
-impl Header {
-    /// Reads and proves the header of a file, and nothing else of it: no byte of a tensor is read,
-    /// nothing is mapped. Fails as [`Model::map`] does.
-    pub fn open(path: impl AsRef<Path>) -> Result<Header> {
-        let path = path.as_ref();
-        let steps = || {
-            let (file, len) = open_file(path)?;
-            read_header(&file, len, OpenOptions::new().header_cap)
-        };
-        steps().map_err(|error| error.in_file(path))
+        self.parts.catalogue.not_found(name, names, self.len())
     }
 }
 
 impl Debug for Model {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.shards()).finish()
+    }
+}
+
+/// From headers to a model: the same as opening it at once, for whoever wants to look first, or has
+/// files that no directory holds together.
+impl Index {
+    /// Maps the files, as [`Model::map`] does.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Model::map`].
+    pub unsafe fn map(self) -> Result<Model> {
+        self.with_bytes(|file, range, _| {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { map(file, range.clone()) }.map_err(|error| map_error(error, &range))
+        })
+    }
+
+    /// Maps each file, or reads it where it cannot be mapped, as [`Model::open`] does.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Model::map`].
+    pub unsafe fn map_or_read(self) -> Result<Model> {
+        self.with_bytes(|file, range, options| {
+            // SAFETY: the caller's promise, passed on.
+            match unsafe { map(file, range.clone()) } {
+                Ok(bytes) => Ok(bytes),
+                Err(refused) if cannot_be_mapped(&refused) => {
+                    read(file, range, options, ReadReason::Refused(refused.to_string()))
+                }
+                Err(error) => Err(map_error(error, &range)),
+            }
+        })
+    }
+
+    /// Reads the files into private memory, as [`Model::read`] does.
+    pub fn read(self) -> Result<Model> {
+        if let Some(progress) = &self.options.progress {
+            progress.expect_bytes(self.files.iter().map(|file| file.header.model_len()).sum());
+        }
+        self.with_bytes(|file, range, options| read(file, range, options, ReadReason::Asked))
+    }
+
+    fn with_bytes(
+        self,
+        bytes_of: impl Fn(&File, Range<u64>, &OpenOptions) -> Result<Bytes>,
+    ) -> Result<Model> {
+        let Index { files, catalogue, options } = self;
+        let mut shards = vector(files.len())?;
+        for source in files {
+            let bytes = match &source.file {
+                Some(file) => {
+                    let start = source.header.model_start();
+                    let range = start..start + source.header.model_len();
+                    bytes_of(file, range, &options).map_err(|error| source.error(error))?
+                }
+                None => Bytes::copied(&[])?,
+            };
+            shards.push(Arc::new(Shard { source, bytes }));
+        }
+        Ok(Model { parts: Arc::new(Parts { shards, catalogue }) })
     }
 }
 
@@ -161,17 +232,8 @@ impl OpenOptions {
     ///
     /// As for [`Model::map`].
     pub unsafe fn open(&self, path: impl AsRef<Path>) -> Result<Model> {
-        self.shard(path.as_ref(), |file, len| {
-            // SAFETY: the caller's promise, passed on.
-            match unsafe { map(file, len) } {
-                Ok(bytes) => Ok(bytes),
-                Err(refused) if cannot_be_mapped(&refused) => {
-                    let why = ReadReason::Refused(refused.to_string());
-                    Bytes::read(file, len, self.read_threads, why)
-                }
-                Err(error) => Err(map_error(error, len)),
-            }
-        })
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.index(path)?.map_or_read() }
     }
 
     /// [`Model::map`] with these options.
@@ -180,103 +242,39 @@ impl OpenOptions {
     ///
     /// As for [`Model::map`].
     pub unsafe fn map(&self, path: impl AsRef<Path>) -> Result<Model> {
-        self.shard(path.as_ref(), |file, len| {
-            // SAFETY: the caller's promise, passed on.
-            unsafe { map(file, len) }.map_err(|error| map_error(error, len))
-        })
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.index(path)?.map() }
     }
 
     /// [`Model::read`] with these options.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Model> {
-        self.shard(path.as_ref(), |file, len| {
-            Bytes::read(file, len, self.read_threads, ReadReason::Asked)
-        })
+        self.index(path)?.read()
     }
 
     /// [`Model::from_bytes`] with these options.
     pub fn from_bytes(&self, bytes: &[u8]) -> Result<Model> {
         let header = Header::parse_with_cap(bytes, bytes.len() as u64, self.header_cap)?;
         let bytes = Bytes::copied(bytes)?;
-        Ok(Model::of_one(Shard { path: None, file: None, header, bytes }))
-    }
-
-    /// Steps 1 to 4 of the module's text.
-    fn shard(&self, path: &Path, bytes: impl FnOnce(&File, u64) -> Result<Bytes>) -> Result<Model> {
-        let steps = || {
-            let (file, len) = open_file(path)?;
-            let header = read_header(&file, len, self.header_cap)?;
-            let bytes = bytes(&file, len)?;
-            Ok(Shard { path: Some(path.to_owned()), file: Some(file), header, bytes })
-        };
-        steps().map(Model::of_one).map_err(|error: Error| error.in_file(path))
+        let source = ShardFile { path: None, file: None, header };
+        let catalogue = Catalogue::of_one(&source);
+        let shards = vec![Arc::new(Shard { source, bytes })];
+        Ok(Model { parts: Arc::new(Parts { shards, catalogue }) })
     }
 }
 
-/// Opens a regular file and gives its length.
-fn open_file(path: &Path) -> Result<(File, u64)> {
-    let file = sys::open(path).map_err(|error| {
-        // A socket cannot even be opened; say what it is rather than ENXIO.
-        match std::fs::metadata(path) {
-            Ok(metadata) if !metadata.is_file() => not_a_file(&metadata),
-            _ => Error::io("open", error),
-        }
-    })?;
-    let metadata = file.metadata().map_err(|error| Error::io("ask for the length", error))?;
-    if !metadata.is_file() {
-        return Err(not_a_file(&metadata));
-    }
-    Ok((file, metadata.len()))
-}
-
-fn not_a_file(metadata: &FileMetadata) -> Error {
-    let kind = metadata.file_type();
-    #[cfg(unix)]
-    let special = {
-        use std::os::unix::fs::FileTypeExt;
-        match () {
-            _ if kind.is_fifo() => Some("a FIFO (named pipe)"),
-            _ if kind.is_socket() => Some("a socket"),
-            _ if kind.is_char_device() => Some("a character device"),
-            _ if kind.is_block_device() => Some("a block device"),
-            _ => None,
-        }
-    };
-    #[cfg(not(unix))]
-    let special = None;
-    let found = match special {
-        Some(special) => special,
-        None if kind.is_dir() => "a directory",
-        None => "something else",
-    };
-    Error::new(ErrorKind::NotAFile { found })
-}
-
-/// Reads the header of a file of `len` bytes into a private copy, and proves it.
-fn read_header(file: &File, len: u64, cap: u32) -> Result<Header> {
-    let mut prefix = [0; PREFIX];
-    let prefix = &mut prefix[..len.min(PREFIX as u64) as usize];
-    read_exact_at(file, prefix, 0)?;
-    let header_len = match header::header_len(prefix, len, cap) {
-        Ok(header_len) => header_len,
-        Err(refused) => {
-            let mut first = vec![0; len.min(looks_like::ENOUGH as u64) as usize];
-            read_exact_at(file, &mut first, 0)?;
-            return Err(header::or_foreign(refused, &first));
-        }
-    };
-    let mut copy = zeros(header_len)?;
-    read_exact_at(file, &mut copy, PREFIX as u64)?;
-    Header::from_copy(copy, len)
-}
-
-/// Maps a file that was found to have `len` bytes.
+/// Maps a part of a file which the file was found to have.
 ///
 /// # Safety
 ///
 /// As for [`Mmap::map`].
-unsafe fn map(file: &File, len: u64) -> io::Result<Bytes> {
+unsafe fn map(file: &File, range: Range<u64>) -> io::Result<Bytes> {
     // SAFETY: the caller's promise, passed on.
-    unsafe { Mmap::map_len(file, len) }.map(Bytes::mapped)
+    unsafe { Mmap::map_known(file, range) }.map(Bytes::mapped)
+}
+
+fn read(file: &File, range: Range<u64>, options: &OpenOptions, why: ReadReason) -> Result<Bytes> {
+    let threads = options.threads_for(Bytes::pieces(range.end - range.start));
+    Bytes::read(file, range, threads, options.progress.as_ref(), why)
 }
 
 /// Whether another file would have been mapped by the same call: the system maps none, or this file
@@ -286,12 +284,17 @@ fn cannot_be_mapped(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(ENODEV)
 }
 
-fn map_error(error: io::Error, len: u64) -> Error {
+fn map_error(error: io::Error, range: &Range<u64>) -> Error {
+    if let Some(sys::Limit { what, limit, advice }) = sys::of_mappings(&error) {
+        return Error::new(ErrorKind::Limit { action: "map", source: error, what, limit, advice });
+    }
     match error.kind() {
         io::ErrorKind::Unsupported => Error::new(ErrorKind::Unsupported { action: "map a file" }),
         io::ErrorKind::FileTooLarge => {
-            Error::new(ErrorKind::DoesNotFit { expected: LONGEST, found: len })
+            let found = range.end - range.start;
+            Error::new(ErrorKind::DoesNotFit { expected: LONGEST, found })
         }
+        _ if cannot_be_mapped(&error) => Error::new(ErrorKind::CannotBeMapped { source: error }),
         _ => Error::io("map", error),
     }
 }

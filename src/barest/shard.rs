@@ -1,45 +1,43 @@
-//! What belongs to one file of a model?
+//! What belongs to one file of a model, and where do its bytes lie in memory?
 //!
-//! Its header, proved; its bytes; and the open file itself, which later questions (is it still the
-//! same? drop its pages) are put to, never to the path: that may lead to another file by now.
+//! Its header, proved; the open file; and its pages, mapped or read. Offsets are those of the file,
+//! also where the model is a part of a larger one: where a byte lies in memory is known here alone.
 
 use super::bytes::{Backing, Bytes};
-use super::escape::Shown;
 use super::header::{Header, Metadata};
+use super::index::ShardFile;
 use super::mapping::Mapping;
 use std::fmt::{self, Debug, Formatter};
 use std::fs::File;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// One file of a model. Tensors keep it alive; dropping the last of them, and the model, gives
 /// memory and descriptor back.
 pub struct Shard {
-    pub(super) path: Option<PathBuf>,
-    pub(super) file: Option<File>,
-    pub(super) header: Header,
+    pub(super) source: ShardFile,
     pub(super) bytes: Bytes,
 }
 
 impl Shard {
     /// The path it was opened by; `None` for bytes that came from no file.
     pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
+        self.source.path()
     }
 
-    /// The open file; `None` for bytes that came from none.
+    /// The open file, to which later questions are put; `None` for bytes that came from none.
     pub fn file(&self) -> Option<&File> {
-        self.file.as_ref()
+        self.source.file()
     }
 
     /// Its header.
     pub fn header(&self) -> &Header {
-        &self.header
+        self.source.header()
     }
 
     /// Its `__metadata__`; `None` if it is absent or `null`.
     pub fn metadata(&self) -> Option<Metadata<'_>> {
-        self.header.metadata()
+        self.source.metadata()
     }
 
     /// Whether its bytes are the file's own pages or a copy.
@@ -47,30 +45,40 @@ impl Shard {
         self.bytes.backing()
     }
 
-    /// The pages, for advice and for asking which are in memory. Offsets are those of the file.
+    /// The pages, for advice and for asking which are in memory: [`Shard::in_mapping`] tells where in
+    /// them a part of the file is.
     pub fn mapping(&self) -> &Mapping {
         self.bytes.mapping()
     }
 
-    /// Bytes of the file.
-    pub fn file_len(&self) -> u64 {
-        self.header.data_start() + self.header.data_len()
+    /// Bytes of the shard, from the first of its header to the last of its data: those of the file,
+    /// unless it is a part of a larger one.
+    pub fn byte_len(&self) -> u64 {
+        self.header().model_len()
+    }
+
+    /// Where in [`Shard::mapping`] a range of the file is, in bytes. The range must lie within the
+    /// shard, as the ranges of its tensors do.
+    pub fn in_mapping(&self, range: Range<u64>) -> Range<usize> {
+        let lead = self.bytes.lead();
+        let memory = self.in_memory(range);
+        lead + memory.start..lead + memory.end
     }
 
     /// The bytes of a range of the file that the header's proof covers.
     pub(super) fn slice(&self, range: Range<u64>) -> &[u8] {
-        &self.bytes.as_slice()[range.start as usize..range.end as usize]
+        &self.bytes.as_slice()[self.in_memory(range)]
+    }
+
+    /// Where in its bytes a range of the file is.
+    fn in_memory(&self, range: Range<u64>) -> Range<usize> {
+        let start = self.header().model_start();
+        (range.start - start) as usize..(range.end - start) as usize
     }
 }
 
 impl Debug for Shard {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match &self.path {
-            Some(path) => {
-                let path = path.to_string_lossy();
-                write!(f, "Shard({}, {:?})", Shown(&path), self.header)
-            }
-            None => write!(f, "Shard({:?})", self.header),
-        }
+        self.source.fmt(f)
     }
 }

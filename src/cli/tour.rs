@@ -66,7 +66,7 @@ pub fn run(output: &mut Output) -> Result<(), End> {
             "{} tensors tile bytes {}..{} of the file, no gap, no overlap",
             header.len(),
             header.data_start(),
-            shard.file_len()
+            shard.byte_len()
         ),
     )?;
     let mapping = shard.mapping();

@@ -16,16 +16,22 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    pub fn around(header: &[u8], position: usize) -> Excerpt {
-        let position = position.min(header.len());
+    /// Around a place of a text that begins at `start_of_text`, in bytes from the start of the file.
+    pub fn around(text: &[u8], start_of_text: u64, position: usize) -> Excerpt {
+        let position = position.min(text.len());
         // Two thirds before the place: that is where the reader learns which field it is.
-        let end = (position + EXCERPT_BYTES / 3).min(header.len());
+        let end = (position + EXCERPT_BYTES / 3).min(text.len());
         let start = position.saturating_sub(EXCERPT_BYTES * 2 / 3);
         Excerpt {
-            offset: super::HEADER_START + start as u64,
-            bytes: header[start..end].to_vec(),
+            offset: start_of_text + start as u64,
+            bytes: text[start..end].to_vec(),
             mark: position - start,
         }
+    }
+
+    /// Counts from the start of a file in which this text's own begins so many bytes later.
+    pub fn move_by(&mut self, bytes: u64) {
+        self.offset = self.offset.saturating_add(bytes);
     }
 
     pub fn draw(&self, columns: usize) -> String {
@@ -96,7 +102,7 @@ mod tests {
     #[test]
     fn an_excerpt_keeps_96_bytes_of_a_long_header() {
         let header = vec![b'x'; 10_000];
-        let excerpt = Excerpt::around(&header, 5_000);
+        let excerpt = Excerpt::around(&header, 8, 5_000);
         assert_eq!(excerpt.bytes.len(), EXCERPT_BYTES);
         assert_eq!(excerpt.offset + excerpt.mark as u64, super::super::HEADER_START + 5_000);
     }

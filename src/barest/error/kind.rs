@@ -3,10 +3,11 @@
 //! Each kind has the numbers that a person needs, and one sentence without control characters.
 
 use super::super::dtype::Dtype;
-use super::super::escape::Brief;
+use super::super::escape::{Brief, Shown};
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::io;
+use std::path::PathBuf;
 
 /// The kinds of failure. Where two values disagree, `expected` stands before `found`.
 #[derive(Debug)]
@@ -19,6 +20,26 @@ pub enum ErrorKind {
         /// What the system said.
         source: io::Error,
     },
+    /// The operating system refused `action` because this process has reached a limit.
+    Limit {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+        /// What there may not be more of.
+        what: &'static str,
+        /// How many there may be.
+        limit: u64,
+        /// How the limit is shown or raised.
+        advice: &'static str,
+    },
+    /// Files of this file system cannot be mapped.
+    CannotBeMapped {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The call was cancelled, see [`Progress::cancel`](super::super::Progress::cancel).
+    Cancelled,
     /// The path leads to something that is no regular file.
     NotAFile {
         /// What it is, with its article.
@@ -43,8 +64,22 @@ pub enum ErrorKind {
         /// Bytes that are left.
         found: u64,
     },
+    /// The path is a symbolic link to something that is not there.
+    DanglingLink {
+        /// What the link says.
+        target: PathBuf,
+    },
+    /// A part of a file was asked for that the file does not have.
+    RangeBeyondFile {
+        /// Bytes of the file.
+        expected: u64,
+        /// Where the range ends.
+        found: u64,
+    },
     /// The first bytes belong to something else: a Git LFS pointer, a zip, a pickle, a web page …
     Foreign {
+        /// What was opened: a safetensors file, the index of a sharded model.
+        expected: &'static str,
         /// What it is, with its article.
         found: &'static str,
         /// The size in bytes that a Git LFS pointer promises.
@@ -83,8 +118,10 @@ pub enum ErrorKind {
         /// Bytes that follow the length.
         found: u64,
     },
-    /// A byte of the header that is not UTF-8.
+    /// A byte of the header, or of an index, that is not UTF-8.
     NotUtf8 {
+        /// Which of the two.
+        what: &'static str,
         /// The first such byte.
         found: u8,
     },
@@ -231,6 +268,77 @@ pub enum ErrorKind {
         /// Bytes of data that the file holds.
         found: u64,
     },
+    /// A directory without a model.
+    NoModel {
+        /// What is in it instead, shortened.
+        found: String,
+    },
+    /// A directory with several indexes, of which none is the model's more than another.
+    SeveralIndexes {
+        /// Their names, shortened.
+        found: String,
+    },
+    /// An index over the cap.
+    IndexTooLong {
+        /// The cap in bytes.
+        expected: u64,
+        /// The index's length in bytes.
+        found: u64,
+    },
+    /// A key of `weight_map` stands there twice, compared after unescaping.
+    DuplicateEntry {
+        /// File offset of the first.
+        first: u64,
+    },
+    /// The name of a shard that could lead out of the model's directory, or nowhere.
+    BadShardName {
+        /// The name.
+        found: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A shard that the index names is not there.
+    MissingShard {
+        /// How many tensors the index assigns to it.
+        tensors: usize,
+        /// Where a symbolic link in its place leads to.
+        link: Option<PathBuf>,
+    },
+    /// The index assigns a tensor to a shard that does not hold it.
+    StaleEntry {
+        /// The shard by the index.
+        expected: String,
+        /// A shard that does hold it.
+        found: Option<String>,
+    },
+    /// Two shards hold a tensor of one name, and no index says which counts.
+    DuplicateInShards {
+        /// The other shard; [`Error::path`](super::Error::path) is the later one.
+        other: PathBuf,
+        /// File offset of the name in the other.
+        first: u64,
+    },
+    /// Several things are wrong with a set of files: [`Error::faults`](super::Error::faults).
+    Faults {
+        /// Each by itself, in the order of the shards.
+        faults: Vec<super::Error>,
+        /// How many more there are, which were only counted.
+        more: usize,
+    },
+    /// A tensor is there, but with another dtype or shape.
+    NotAsExpected {
+        /// What was asked for.
+        expected: String,
+        /// What the tensor has.
+        found: String,
+    },
+    /// A checklist holds tensors that nobody asked for.
+    NeverAskedFor {
+        /// How many.
+        tensors: usize,
+        /// The first of them, shortened.
+        names: String,
+    },
     /// No tensor has this name.
     NotFound {
         /// The nearest name there is.
@@ -318,6 +426,20 @@ pub enum ErrorKind {
     },
 }
 
+impl ErrorKind {
+    /// Moves the offsets of a model that begins so many bytes into its file.
+    pub(super) fn move_by(&mut self, bytes: u64) {
+        use ErrorKind::*;
+        if let DuplicateField { first, .. }
+        | DuplicateTensor { first }
+        | DuplicateMetadata { first }
+        | DuplicateMetadataKey { first, .. } = self
+        {
+            *first = first.saturating_add(bytes);
+        }
+    }
+}
+
 /// A byte as a message shows it.
 struct Byte(u8);
 
@@ -340,6 +462,15 @@ impl Display for ErrorKind {
         use ErrorKind::*;
         match self {
             Io { action, source } => write!(f, "cannot {action}: {source}"),
+            Limit { action, source, what, limit, advice } => write!(
+                f,
+                "cannot {action}: {source}: this process may have {limit} {what} ({advice})"
+            ),
+            CannotBeMapped { source } => write!(
+                f,
+                "files of this file system cannot be mapped ({source}): read it instead, as open does"
+            ),
+            Cancelled => f.write_str("cancelled"),
             NotAFile { found } => write!(f, "not a regular file but {found}"),
             Unsupported { action } => write!(f, "this system cannot {action}"),
             DoesNotFit { expected, found } => write!(
@@ -350,8 +481,17 @@ impl Display for ErrorKind {
                 f,
                 "the file ended early, as if it had been cut meanwhile: expected {expected} bytes, found {found}"
             ),
-            Foreign { found, promised, advice } => {
-                write!(f, "{found}, not a safetensors file")?;
+            DanglingLink { target } => write!(
+                f,
+                "a symbolic link to {}, which is not there",
+                Shown(&target.to_string_lossy())
+            ),
+            RangeBeyondFile { expected, found } => write!(
+                f,
+                "the part asked for ends behind the file: expected at most {expected}, found {found}"
+            ),
+            Foreign { expected, found, promised, advice } => {
+                write!(f, "{found}, not {expected}")?;
                 if let Some(size) = promised {
                     write!(f, " (it stands for one of {size} bytes)")?;
                 }
@@ -376,12 +516,12 @@ impl Display for ErrorKind {
                 f,
                 "header cut short: its length is {expected} bytes, {found} follow (an incomplete download?)"
             ),
-            NotUtf8 { found } => write!(f, "the header is not UTF-8: {}", Byte(*found)),
+            NotUtf8 { what, found } => write!(f, "the {what} is not UTF-8: {}", Byte(*found)),
             Syntax { expected, found: Some(byte) } => {
                 write!(f, "expected {expected}, found {}", Byte(*byte))
             }
             Syntax { expected, found: None } => {
-                write!(f, "expected {expected}, found the end of the header")
+                write!(f, "expected {expected}, found the end of the text")
             }
             WrongType { what, expected, found } => {
                 write!(f, "{what} must be {expected}, found {found}")
@@ -468,6 +608,60 @@ impl Display for ErrorKind {
                     "{extra} byte{} after the last tensor: expected {expected} bytes of data, found {found}",
                     plural(extra)
                 )
+            }
+            NoModel { found } => write!(
+                f,
+                "no .safetensors file and no index in this directory, which holds {found}"
+            ),
+            SeveralIndexes { found } => {
+                write!(f, "several indexes in this directory, open one of them: {found}")
+            }
+            IndexTooLong { expected, found } => write!(
+                f,
+                "index too large: {found} bytes, the cap is {expected} (OpenOptions::header_cap raises it)"
+            ),
+            DuplicateEntry { first } => {
+                write!(f, "duplicate entry in `weight_map`, first at {first}, again")
+            }
+            BadShardName { found, why } => {
+                write!(f, "`weight_map` names the shard `{}`, {why}", Brief(found))
+            }
+            MissingShard { tensors, link } => {
+                write!(f, "shard missing")?;
+                if let Some(target) = link {
+                    let target = target.to_string_lossy();
+                    write!(f, " (a symbolic link to {}, which is not there)", Shown(&target))?;
+                }
+                let count = *tensors as u64;
+                write!(f, ": the index assigns {count} tensor{} to it", plural(count))
+            }
+            StaleEntry { expected, found } => {
+                write!(f, "the index assigns it to {}, which does not hold it", Brief(expected))?;
+                match found {
+                    Some(holder) => write!(f, "; {} does", Brief(holder)),
+                    None => f.write_str("; no shard does"),
+                }
+            }
+            DuplicateInShards { other, first } => write!(
+                f,
+                "duplicate tensor name, in {} at {first} and here",
+                Shown(&other.to_string_lossy())
+            ),
+            Faults { faults, more } => {
+                const SHOWN: usize = 3;
+                write!(f, "{} faults", faults.len() + more)?;
+                for (number, fault) in faults.iter().take(SHOWN).enumerate() {
+                    write!(f, "{}{fault}", if number == 0 { ": " } else { "; " })?;
+                }
+                match (faults.len() + more).saturating_sub(SHOWN) {
+                    0 => Ok(()),
+                    rest => write!(f, "; and {rest} more"),
+                }
+            }
+            NotAsExpected { expected, found } => write!(f, "expected {expected}, found {found}"),
+            NeverAskedFor { tensors, names } => {
+                let count = *tensors as u64;
+                write!(f, "{count} tensor{} never asked for: {names}", plural(count))
             }
             NotFound { nearest, among } => {
                 write!(f, "no such tensor among {among}")?;

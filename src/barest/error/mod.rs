@@ -41,8 +41,9 @@ struct Parts {
 enum Place {
     /// Bytes from the start of the file.
     File(u64),
-    /// Bytes from the start of the header, which stands 8 bytes into the file.
-    Header(u64),
+    /// Bytes from the start of the header; and where that starts in the file: 8 bytes behind the
+    /// start of the model, which mostly is the file's own.
+    Header { start: u64, position: u64 },
 }
 
 /// A header starts behind its own length, a `u64`.
@@ -60,7 +61,7 @@ impl Error {
     /// At a byte of the header, counted from the header's own start.
     pub(super) fn at_header(kind: ErrorKind, position: usize) -> Error {
         let mut error = Error::new(kind);
-        error.0.place = Some(Place::Header(position as u64));
+        error.0.place = Some(Place::Header { start: HEADER_START, position: position as u64 });
         error
     }
 
@@ -88,15 +89,39 @@ impl Error {
 
     /// Keeps the surroundings of the place, if it lies in the header, for the caret.
     pub(super) fn with_excerpt_of(mut self, header: &[u8]) -> Error {
-        if let Some(Place::Header(position)) = self.0.place {
-            self.0.excerpt = Some(Excerpt::around(header, position as usize));
+        if let Some(Place::Header { start, position }) = self.0.place {
+            self.0.excerpt = Some(Excerpt::around(header, start, position as usize));
+        }
+        self
+    }
+
+    /// The same for a text that is no header but a file of its own: an index.
+    pub(super) fn in_whole_text(mut self, text: &[u8]) -> Error {
+        if let Some(Place::Header { position, .. }) = self.0.place {
+            self.0.excerpt = Some(Excerpt::around(text, 0, position as usize));
+            self.0.place = Some(Place::File(position));
+        }
+        self
+    }
+
+    /// The same failure of a model that begins so many bytes into its file: offsets count from the
+    /// start of the file.
+    pub(super) fn moved_by(mut self, bytes: u64) -> Error {
+        let moved = |offset: u64| offset.saturating_add(bytes);
+        self.0.kind.move_by(bytes);
+        self.0.place = self.0.place.map(|place| match place {
+            Place::File(offset) => Place::File(moved(offset)),
+            Place::Header { start, position } => Place::Header { start: moved(start), position },
+        });
+        if let Some(excerpt) = &mut self.0.excerpt {
+            excerpt.move_by(bytes);
         }
         self
     }
 
     pub(super) fn header_position(&self) -> Option<usize> {
         match self.0.place {
-            Some(Place::Header(position)) => Some(position as usize),
+            Some(Place::Header { position, .. }) => Some(position as usize),
             _ => None,
         }
     }
@@ -110,7 +135,7 @@ impl Error {
     pub fn offset(&self) -> Option<u64> {
         self.0.place.map(|place| match place {
             Place::File(offset) => offset,
-            Place::Header(position) => HEADER_START + position,
+            Place::Header { start, position } => start + position,
         })
     }
 
@@ -124,7 +149,16 @@ impl Error {
         self.0.path.as_deref()
     }
 
-    /// The place in the header, drawn in two lines; `None` if the failure lies elsewhere.
+    /// The failures that this one stands for, if it is [`Faults`](ErrorKind::Faults) of a set of
+    /// files; otherwise itself alone.
+    pub fn faults(&self) -> &[Error] {
+        match self.kind() {
+            ErrorKind::Faults { faults, .. } => faults,
+            _ => std::slice::from_ref(self),
+        }
+    }
+
+    /// The place in the header or index, drawn in two lines; `None` if the failure lies elsewhere.
     ///
     /// ```text
     ///      47 | "F32","shape":[1],"data_offsets":[0,4.0]}}
@@ -154,8 +188,8 @@ impl Display for Error {
         write!(f, "{}", self.kind())?;
         match self.0.place {
             Some(Place::File(offset)) => write!(f, ", at offset {offset}"),
-            Some(Place::Header(position)) => {
-                write!(f, ", at offset {} (header byte {position})", HEADER_START + position)
+            Some(Place::Header { start, position }) => {
+                write!(f, ", at offset {} (header byte {position})", start + position)
             }
             None => Ok(()),
         }
@@ -172,7 +206,9 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self.kind() {
-            ErrorKind::Io { source, .. } => Some(source),
+            ErrorKind::Io { source, .. }
+            | ErrorKind::Limit { source, .. }
+            | ErrorKind::CannotBeMapped { source } => Some(source),
             _ => None,
         }
     }

@@ -19,6 +19,7 @@ mod names;
 mod prefix;
 mod reader;
 mod remarks;
+mod stream;
 mod strings;
 mod template;
 mod tiling;
@@ -28,7 +29,7 @@ use super::error::reserve;
 use super::error::{Error, ErrorKind, Result};
 pub use metadata::Metadata;
 use metadata::Pair;
-use names::{NameTable, Named, Unnamed};
+pub(super) use names::{NameTable, Named, Unnamed, hash};
 pub use prefix::{DEFAULT_HEADER_CAP, PREFIX, header_len, or_foreign};
 use reader::{Departures, Parts};
 pub use remarks::Remark;
@@ -47,6 +48,8 @@ pub struct Header {
     names: NameTable,
     metadata: Option<Vec<Pair>>,
     data_len: u64,
+    /// Where in its file the model begins.
+    model_start: u64,
     departures: Departures,
 }
 
@@ -91,7 +94,7 @@ impl Header {
     pub fn parse_with_cap(prefix: &[u8], file_len: u64, cap: u32) -> Result<Header> {
         let len = header_len(prefix, file_len, cap).map_err(|error| or_foreign(error, prefix))?;
         match prefix[PREFIX..].get(..len) {
-            Some(text) => Header::from_copy(reserve::copy(text)?, file_len),
+            Some(text) => Header::from_copy(reserve::copy(text)?, Some(file_len)),
             None => {
                 let expected = PREFIX as u64 + len as u64;
                 let found = prefix.len() as u64;
@@ -100,13 +103,17 @@ impl Header {
         }
     }
 
-    /// Reads and proves a private copy of a header, where 8 bytes and it fit into `file_len`.
-    pub(super) fn from_copy(copy: Vec<u8>, file_len: u64) -> Result<Header> {
+    /// Reads and proves a private copy of a header, where 8 bytes and it fit into `file_len`; if that
+    /// is not known, all but that the last tensor ends where the file does.
+    pub(super) fn from_copy(copy: Vec<u8>, file_len: Option<u64>) -> Result<Header> {
         let text = String::from_utf8(copy).map_err(|error| {
             let (position, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
             let first = first_byte(bytes);
             let refused = match bytes[first] {
-                b'{' => Error::at_header(ErrorKind::NotUtf8 { found: bytes[position] }, position),
+                b'{' => Error::at_header(
+                    ErrorKind::NotUtf8 { what: "header", found: bytes[position] },
+                    position,
+                ),
                 // No header at all: where its UTF-8 ends is of no interest.
                 found => {
                     let found = Some(found);
@@ -143,7 +150,15 @@ impl Header {
         // 4. What was reserved for entries that did not come goes back.
         records.shrink_to_fit();
         dims.shrink_to_fit();
-        Ok(Header { strings, records, dims, names, metadata, data_len, departures })
+        let model_start = 0;
+        Ok(Header { strings, records, dims, names, metadata, data_len, model_start, departures })
+    }
+
+    /// The same header of a model that begins so many bytes into its file, where it also ends
+    /// before 2^64.
+    pub(super) fn moved_to(mut self, model_start: u64) -> Header {
+        self.model_start = model_start;
+        self
     }
 
     /// How many tensors there are.
@@ -171,6 +186,17 @@ impl Header {
         self.names.find(name, &Records { strings: &self.strings, records: &self.records })
     }
 
+    /// The [`hash`] of a tensor's name.
+    pub(super) fn name_hash(&self, number: usize) -> u32 {
+        self.records[number].hash
+    }
+
+    /// Where a tensor's name stands, in bytes from the start of the file.
+    pub(super) fn name_offset(&self, number: usize) -> u64 {
+        let position = self.strings.position(self.records[number].name());
+        self.model_start + Error::offset_of(position)
+    }
+
     pub(super) fn info(&self, number: usize) -> TensorInfo<'_> {
         TensorInfo { header: self, record: &self.records[number], number }
     }
@@ -186,9 +212,20 @@ impl Header {
         self.strings.text.len() as u64
     }
 
-    /// Where the data section starts, in bytes from the start of the file: 8 + N, never rounded.
+    /// Where in its file the model begins, in bytes: 0 unless it was opened as a part of a larger one.
+    pub fn model_start(&self) -> u64 {
+        self.model_start
+    }
+
+    /// Bytes of the model: 8, the header, the data.
+    pub fn model_len(&self) -> u64 {
+        PREFIX as u64 + self.header_len() + self.data_len
+    }
+
+    /// Where the data section starts, in bytes from the start of the file: 8 + N behind the model's
+    /// own start, never rounded.
     pub fn data_start(&self) -> u64 {
-        PREFIX as u64 + self.header_len()
+        self.model_start + PREFIX as u64 + self.header_len()
     }
 
     /// Bytes of the data section: the last tensor's end.

@@ -46,11 +46,7 @@ pub fn header_len(first: &[u8], file_len: u64, cap: u32) -> Result<usize> {
 pub fn or_foreign(error: Error, first: &[u8]) -> Error {
     match looks_like::identify(first) {
         None => error,
-        Some(foreign) => Error::new(ErrorKind::Foreign {
-            found: foreign.what,
-            promised: foreign.promised,
-            advice: foreign.advice,
-        }),
+        Some(foreign) => foreign.instead_of("a safetensors file"),
     }
 }
 

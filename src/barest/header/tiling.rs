@@ -21,8 +21,8 @@ use super::{PREFIX, Record};
 pub struct Claim<'a> {
     pub strings: &'a Strings,
     pub dims: &'a [u64],
-    /// Bytes of the file.
-    pub file_len: u64,
+    /// Bytes of the file; `None` if its end is not known, and then not part of the claim.
+    pub file_len: Option<u64>,
 }
 
 /// Puts the records into the order of their offsets; those that the header already lists in order
@@ -87,12 +87,15 @@ pub fn prove(records: &[Record], claim: &Claim<'_>) -> Result<u64> {
         end = after;
     }
     // 3. The last tensor at the end of the file.
+    let Some(file_len) = claim.file_len else {
+        return Ok(end);
+    };
     let data_start = PREFIX as u64 + claim.strings.text.len() as u64;
-    let found = claim.file_len - data_start;
+    let found = file_len - data_start;
     let expected = end;
     if found < expected {
         let cut = records.iter().find(|record| record.end > found);
-        let error = Error::at_file(ErrorKind::Truncated { expected, found }, claim.file_len);
+        let error = Error::at_file(ErrorKind::Truncated { expected, found }, file_len);
         return Err(match cut {
             Some(record) => error.in_tensor(claim.strings.get(record.name())),
             None => error,

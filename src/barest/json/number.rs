@@ -186,7 +186,7 @@ mod tests {
             ("[4]", "an array is not"),
             ("{}", "an object is not"),
             (",", "expected an unsigned integer, found `,`"),
-            ("", "expected an unsigned integer, found the end of the header"),
+            ("", "expected an unsigned integer, found the end of the text"),
         ] {
             let message = unsigned(text).unwrap_err();
             assert!(message.contains(named), "{text}: {message}");

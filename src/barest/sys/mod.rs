@@ -52,7 +52,9 @@ on_posix! {
     mod bsd;
     #[cfg(any(target_os = "linux", target_os = "android"))]
     mod linux;
+    mod limits;
     mod posix;
+    pub use limits::{Limit, of_mappings, of_open_files};
     pub use posix::{
         advise, map_anonymous, map_file, open, page_faults, page_size, protect, release,
         residency, terminal_columns,
@@ -65,8 +67,8 @@ on_posix! {
 elsewhere! {
     mod other;
     pub use other::{
-        advise, map_anonymous, map_file, open, page_faults, page_size, protect, release,
-        residency, terminal_columns,
+        Limit, advise, map_anonymous, map_file, of_mappings, of_open_files, open, page_faults,
+        page_size, protect, release, residency, terminal_columns,
     };
 }
 
@@ -141,7 +143,7 @@ mod tests {
         unsafe { other::release(memory, page + 1) };
 
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(other::map_file(&file, 1).unwrap_err().kind(), io::ErrorKind::Unsupported);
+        assert_eq!(other::map_file(&file, 0, 1).unwrap_err().kind(), io::ErrorKind::Unsupported);
         assert!(other::map_anonymous(usize::MAX).is_err());
     }
 }

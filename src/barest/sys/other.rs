@@ -23,7 +23,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 /// [`io::ErrorKind::Unsupported`].
-pub fn map_file(_: &File, _: usize) -> io::Result<NonNull<u8>> {
+pub fn map_file(_: &File, _: u64, _: usize) -> io::Result<NonNull<u8>> {
     Err(unsupported("mapping a file"))
 }
 
@@ -68,6 +68,23 @@ pub unsafe fn advise(_: NonNull<u8>, _: usize, _: Advice) -> io::Result<()> {
 /// None is needed here; the signature is that of the systems which can.
 pub unsafe fn residency(_: NonNull<u8>, _: usize, _: &mut [u8]) -> io::Result<()> {
     Err(unsupported("asking for residency"))
+}
+
+/// A limit that this process has reached.
+pub struct Limit {
+    pub what: &'static str,
+    pub limit: u64,
+    pub advice: &'static str,
+}
+
+/// `None`: nobody to ask.
+pub fn of_open_files(_: &io::Error) -> Option<Limit> {
+    None
+}
+
+/// `None`: nobody to ask.
+pub fn of_mappings(_: &io::Error) -> Option<Limit> {
+    None
 }
 
 /// `None`: nobody to ask.

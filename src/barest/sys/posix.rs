@@ -109,21 +109,29 @@ pub fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(numbers::O_NONBLOCK).open(path)
 }
 
-/// Maps the first `len` bytes of the file, `len` above 0: read-only and shared, at an address of
-/// the kernel's choosing. No page is read. The mapping outlives the descriptor.
-pub fn map_file(file: &File, len: usize) -> io::Result<NonNull<u8>> {
-    map(len, PROT_READ, MAP_SHARED, file.as_raw_fd())
+/// Maps `len` bytes of the file, `len` above 0, from `offset`, a multiple of a page: read-only and
+/// shared, at an address of the kernel's choosing. No page is read. The mapping outlives the
+/// descriptor.
+pub fn map_file(file: &File, offset: u64, len: usize) -> io::Result<NonNull<u8>> {
+    map(len, PROT_READ, MAP_SHARED, file.as_raw_fd(), offset)
 }
 
 /// Zeroed memory of this process alone, `len` bytes, above 0, on a page boundary.
 pub fn map_anonymous(len: usize) -> io::Result<NonNull<u8>> {
-    map(len, PROT_READ | PROT_WRITE, MAP_PRIVATE | numbers::MAP_ANONYMOUS, -1)
+    map(len, PROT_READ | PROT_WRITE, MAP_PRIVATE | numbers::MAP_ANONYMOUS, -1, 0)
 }
 
-fn map(len: usize, protection: c_int, flags: c_int, descriptor: c_int) -> io::Result<NonNull<u8>> {
+fn map(
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    descriptor: c_int,
+    offset: u64,
+) -> io::Result<NonNull<u8>> {
+    let offset = i64::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;
     // SAFETY: a null address without MAP_FIXED asks for free addresses, so no existing memory is
-    // touched; the kernel checks the descriptor and the length.
-    let address = unsafe { mmap(std::ptr::null_mut(), len, protection, flags, descriptor, 0) };
+    // touched; the kernel checks the descriptor, the offset and the length.
+    let address = unsafe { mmap(std::ptr::null_mut(), len, protection, flags, descriptor, offset) };
     if address as usize == MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
@@ -241,6 +249,7 @@ fn check(status: c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::super::super::skip::skip;
+    use super::super::limits;
     use super::*;
     use std::mem::offset_of;
     use std::process::Command;
@@ -304,6 +313,10 @@ mod tests {
             ("TIOCGWINSZ", numbers::TIOCGWINSZ),
             ("RUSAGE_SELF", RUSAGE_SELF as u64),
             ("STDOUT_FILENO", STDOUT as u64),
+            ("RLIMIT_NOFILE", limits::RLIMIT_NOFILE as u64),
+            #[cfg(not(target_os = "openbsd"))]
+            ("RLIMIT_AS", limits::RLIMIT_AS as u64),
+            ("sizeof(struct rlimit)", size_of::<limits::Rlimit>() as u64),
             ("sizeof(off_t)", size_of::<i64>() as u64),
             ("sizeof(size_t)", size_of::<usize>() as u64),
             ("sizeof(long)", size_of::<c_long>() as u64),

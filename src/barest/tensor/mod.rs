@@ -48,7 +48,7 @@ pub struct TensorView<'a> {
 impl<'a> TensorView<'a> {
     /// What the header says of it.
     pub fn info(&self) -> TensorInfo<'a> {
-        self.shard.header.info(self.number)
+        self.shard.header().info(self.number)
     }
 
     /// The name, escapes resolved. It may hold any character: show it through

@@ -1,0 +1,58 @@
+//! What is wrong with a set of files, all at once?
+//!
+//! Whoever repairs a download wants to know every file that is bad, not the first one. A hostile
+//! index may have millions of faults: from some number on they are only counted.
+
+use super::super::error::{Error, ErrorKind, Result};
+use std::path::Path;
+
+/// Faults found so far.
+#[derive(Default)]
+pub struct Faults {
+    list: Vec<Error>,
+    more: usize,
+}
+
+/// How many are kept in full.
+const MOST: usize = 1000;
+
+impl Faults {
+    /// Keeps a fault, or counts it.
+    pub fn push(&mut self, fault: Error) {
+        match self.are_many() {
+            true => self.more += 1,
+            false => self.list.push(fault),
+        }
+    }
+
+    /// Counts a fault that is not worth describing any more.
+    pub fn count(&mut self) {
+        self.more += 1;
+    }
+
+    /// Whether further ones are only counted.
+    pub fn are_many(&self) -> bool {
+        self.list.len() >= MOST
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len() + self.more
+    }
+
+    /// Nothing, or the one fault there is, or all of them in one error at `path`. A fault that names
+    /// no path is `path`'s own.
+    pub fn into_result(self, path: Option<&Path>) -> Result<()> {
+        let Faults { list, more } = self;
+        let here = |error: Error| match path {
+            Some(path) => error.in_file(path),
+            None => error,
+        };
+        let mut faults: Vec<Error> = list.into_iter().map(here).collect();
+        match faults.len() + more {
+            0 => Ok(()),
+            1 => Err(faults.remove(0)),
+            _ => Err(here(Error::new(ErrorKind::Faults { faults, more }))),
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Which files does a model consist of, and which of them holds a tensor?
+//!
+//! ```text
+//!   path ──source──▶ a file, files, or an index ──weight_map──▶ names of shards
+//!                                 │                                  │
+//!                                 └────────▶ files: headers, proved ◀┘
+//!                                                    │ places: name ─▶ (shard, tensor)
+//!                                                  Index ──▶ Model, once there are bytes
+//! ```
+//!
+//! An [`Index`] has read headers and nothing else: no byte of a tensor was touched, nothing is
+//! mapped. If anything is wrong with a set of files, all of it is told at once.
+
+mod faults;
+mod files;
+mod places;
+mod source;
+mod weight_map;
+
+use super::bytes::read_exact_at;
+use super::error::reserve::{vector, zeros};
+use super::error::{Error, ErrorKind, Result};
+use super::header::{Header, TensorInfo};
+use super::looks_like;
+use super::nearest::nearest;
+use super::options::OpenOptions;
+use faults::Faults;
+use files::Opened;
+pub use files::ShardFile;
+pub(super) use places::Headers;
+use places::Places;
+use source::Source;
+use std::fmt::{self, Debug, Formatter};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use weight_map::WeightMap;
+
+/// The headers of a model's files, proved, and one list of their tensors.
+pub struct Index {
+    pub(super) files: Vec<ShardFile>,
+    pub(super) catalogue: Catalogue,
+    pub(super) options: OpenOptions,
+}
+
+/// What is known of a model beyond its single files.
+pub(super) struct Catalogue {
+    pub(super) places: Places,
+    /// What was opened: an index, a directory, the only file.
+    pub(super) path: Option<PathBuf>,
+    pub(super) summary: Summary,
+}
+
+/// How the files of a model were found, and what was left out.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The index that assigns tensors to shards, if there is one.
+    pub index: Option<PathBuf>,
+    /// Files of the directory that end in `.safetensors` and do not belong to the model.
+    pub ignored: Vec<PathBuf>,
+    /// Tensors in the shards that the index does not assign to them. They are not exposed.
+    pub unassigned: usize,
+    /// `total_size` of the index, in bytes, if it is a plain number. Written by tools and checked by
+    /// none: nothing here relies on it.
+    pub total_size: Option<u64>,
+}
+
+impl Index {
+    /// Reads and proves the headers of a model: a file; an index, whose name ends in `.json`; or a
+    /// directory. Of a directory that is its one `*.safetensors.index.json` if there is one, else its
+    /// one `.safetensors`, else all of them if no name is in two.
+    ///
+    /// Fails with what is wrong with a file, as [`Header::parse`] does; if several things are wrong
+    /// with several files, with [`Faults`](ErrorKind::Faults), of which
+    /// [`Error::faults`] gives each: shards that are missing or cut short, entries of the index for
+    /// tensors that the shard does not hold, names in two shards, names of shards that lead out of
+    /// the directory. Fails with [`Limit`](ErrorKind::Limit) if this process may not have so many
+    /// open files: each shard keeps one.
+    pub fn open(path: impl AsRef<Path>) -> Result<Index> {
+        OpenOptions::new().index(path)
+    }
+
+    /// The same of these files, in this order, of which no two may hold tensors of one name.
+    pub fn open_files(paths: &[impl AsRef<Path>]) -> Result<Index> {
+        OpenOptions::new().index_files(paths)
+    }
+
+    /// The same of a model that is `range` of a larger file, in bytes: it may begin and end
+    /// anywhere. All offsets are those of the file.
+    ///
+    /// Fails with [`RangeBeyondFile`](ErrorKind::RangeBeyondFile) if the file is shorter.
+    pub fn open_range(path: impl AsRef<Path>, range: Range<u64>) -> Result<Index> {
+        OpenOptions::new().index_range(path, range)
+    }
+
+    /// How many tensors there are.
+    pub fn len(&self) -> usize {
+        self.catalogue.places.len(&self.files[..])
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All tensors, each with the number of its shard: shard by shard, in file order.
+    pub fn tensors(&self) -> impl ExactSizeIterator<Item = (usize, TensorInfo<'_>)> {
+        (0..self.len()).map(|position| self.at(position))
+    }
+
+    /// The tensor of that name, and the number of its shard. Allocates nothing, if it is found.
+    ///
+    /// Fails with [`NotFound`](ErrorKind::NotFound), which suggests the nearest name.
+    pub fn tensor(&self, name: &str) -> Result<(usize, TensorInfo<'_>)> {
+        match self.catalogue.places.find(name, &self.files[..]) {
+            Some(position) => Ok(self.at(position)),
+            None => {
+                let names = self.tensors().map(|(_, tensor)| tensor.name());
+                Err(self.catalogue.not_found(name, names, self.len()))
+            }
+        }
+    }
+
+    /// Reads the data of a tensor into `buffer`, which must have exactly its bytes, by positional
+    /// reads. Nothing is mapped; nobody can change the bytes afterwards.
+    ///
+    /// Fails with [`NotFound`](ErrorKind::NotFound), with
+    /// [`WrongByteLength`](ErrorKind::WrongByteLength), with [`Io`](ErrorKind::Io), and with
+    /// [`Shrank`](ErrorKind::Shrank) if the file ends before the tensor by now.
+    pub fn read_into(&self, name: &str, buffer: &mut [u8]) -> Result<()> {
+        let (shard, tensor) = self.tensor(name)?;
+        let file = &self.files[shard];
+        let range = tensor.file_range();
+        let mut read = || {
+            if buffer.len() as u64 != tensor.byte_len() {
+                // A tensor beyond the address space has no buffer of its length.
+                let expected = usize::try_from(tensor.byte_len()).unwrap_or(usize::MAX);
+                let found = buffer.len();
+                return Err(Error::new(ErrorKind::WrongByteLength { expected, found }));
+            }
+            match file.file() {
+                Some(open) => read_exact_at(open, buffer, range.start),
+                None => Ok(()),
+            }
+        };
+        read().map_err(|error| file.error(error.in_tensor(name)))
+    }
+
+    /// The files, by number of shard.
+    pub fn shards(&self) -> &[ShardFile] {
+        &self.files
+    }
+
+    /// How the files were found, and what was left out.
+    pub fn summary(&self) -> &Summary {
+        &self.catalogue.summary
+    }
+
+    fn at(&self, position: usize) -> (usize, TensorInfo<'_>) {
+        let (shard, number) = self.catalogue.places.at(position);
+        (shard, self.files[shard].header.info(number))
+    }
+}
+
+impl Catalogue {
+    /// That of a model in one piece.
+    pub(super) fn of_one(file: &ShardFile) -> Catalogue {
+        let path = file.path.clone();
+        Catalogue { places: Places::OfOneHeader, path, summary: Summary::default() }
+    }
+
+    /// The error that no tensor has this name, with the nearest of those that there are.
+    pub(super) fn not_found<'a>(
+        &self,
+        name: &str,
+        names: impl Iterator<Item = &'a str>,
+        among: usize,
+    ) -> Error {
+        let nearest = nearest(name, names).map(str::to_owned);
+        let error = Error::new(ErrorKind::NotFound { nearest, among }).in_tensor(name);
+        match &self.path {
+            Some(path) => error.in_file(path),
+            None => error,
+        }
+    }
+}
+
+impl Debug for Index {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.files).finish()
+    }
+}
+
+impl Header {
+    /// Reads and proves the header of a file, and nothing else of it: no byte of a tensor is read,
+    /// nothing is mapped. Fails as [`Index::open`] does.
+    pub fn open(path: impl AsRef<Path>) -> Result<Header> {
+        Ok(files::read(path.as_ref(), &OpenOptions::new())?.header)
+    }
+}
+
+impl OpenOptions {
+    /// [`Index::open`] with these options.
+    pub fn index(&self, path: impl AsRef<Path>) -> Result<Index> {
+        let path = path.as_ref();
+        match files::open(path).map_err(|error| error.in_file(path))? {
+            Opened::File(..) if source::is_index(path) => self.with_index(path, Vec::new()),
+            Opened::File(file, len) => self.one_file(path, file, 0..len),
+            Opened::Directory => match source::look_into(path)? {
+                Source::Index { index, beside } => self.with_index(&index, beside),
+                Source::Files(files) => self.files(&files, Some(path)),
+            },
+        }
+    }
+
+    /// [`Index::open_files`] with these options.
+    pub fn index_files(&self, paths: &[impl AsRef<Path>]) -> Result<Index> {
+        let mut files = vector(paths.len())?;
+        files.extend(paths.iter().map(|path| path.as_ref().to_owned()));
+        self.files(&files, None)
+    }
+
+    /// [`Index::open_range`] with these options.
+    pub fn index_range(&self, path: impl AsRef<Path>, range: Range<u64>) -> Result<Index> {
+        let path = path.as_ref();
+        let (file, len) = files::open_file(path).map_err(|error| error.in_file(path))?;
+        if range.start > range.end || range.end > len {
+            let kind = ErrorKind::RangeBeyondFile { expected: len, found: range.end };
+            return Err(Error::at_file(kind, range.start).in_file(path));
+        }
+        self.one_file(path, file, range)
+    }
+
+    fn one_file(&self, path: &Path, file: std::fs::File, range: Range<u64>) -> Result<Index> {
+        let header = files::read_header(&file, &range, self.header_cap)
+            .map_err(|error| error.in_file(path))?;
+        let file = ShardFile { path: Some(path.to_owned()), file: Some(file), header };
+        let catalogue = Catalogue::of_one(&file);
+        Ok(Index { files: vec![file], catalogue, options: self.clone() })
+    }
+
+    /// The index of files that no index names, found in `directory` or given one by one.
+    fn files(&self, paths: &[PathBuf], directory: Option<&Path>) -> Result<Index> {
+        let mut faults = Faults::default();
+        let outcomes = files::read_all(paths.len(), |number| paths[number].clone(), self)?;
+        let mut files = vector(paths.len())?;
+        for (outcome, path) in outcomes.into_iter().zip(paths) {
+            files.push(match outcome {
+                Ok(file) => file,
+                Err(error) => {
+                    faults.push(error);
+                    ShardFile::unopened(path.clone())?
+                }
+            });
+        }
+        let places = Places::of_all(&files, &mut faults)?;
+        faults.into_result(directory)?;
+        let path = match paths {
+            [only] => Some(only.clone()),
+            _ => directory.map(Path::to_owned),
+        };
+        let catalogue = Catalogue { places, path, summary: Summary::default() };
+        Ok(Index { files, catalogue, options: self.clone() })
+    }
+
+    /// The index of the files that an index names. Of those `beside` it, the others are ignored.
+    fn with_index(&self, path: &Path, beside: Vec<PathBuf>) -> Result<Index> {
+        let mut faults = Faults::default();
+        let index =
+            self.weight_map(path, &mut faults).map_err(|error: Error| error.in_file(path))?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        // 1. The files.
+        let shard_path = |shard: usize| directory.join(&*index.shard(shard));
+        let outcomes = files::read_all(index.shard_count(), shard_path, self)?;
+        let mut files = vector(index.shard_count())?;
+        for (shard, outcome) in outcomes.into_iter().enumerate() {
+            files.push(match outcome {
+                Ok(file) => file,
+                Err(error) => {
+                    faults.push(missing(error, || index.tensors_of(shard)));
+                    ShardFile::unopened(shard_path(shard))?
+                }
+            });
+        }
+        // 2. The tensors.
+        let (places, unassigned) = Places::assigned(&files, &index, &mut faults)?;
+        faults.into_result(Some(path))?;
+        // 3. What is beside them.
+        let is_ignored = |path: &PathBuf| {
+            let name = path.file_name().map(|name| name.to_string_lossy());
+            name.is_none_or(|name| !index.names_shard(&name))
+        };
+        let summary = Summary {
+            index: Some(path.to_owned()),
+            ignored: beside.into_iter().filter(is_ignored).collect(),
+            unassigned,
+            total_size: index.total_size,
+        };
+        let catalogue = Catalogue { places, path: Some(path.to_owned()), summary };
+        Ok(Index { files, catalogue, options: self.clone() })
+    }
+
+    fn weight_map(&self, path: &Path, faults: &mut Faults) -> Result<WeightMap> {
+        let (file, len) = files::open_file(path)?;
+        if len > u64::from(self.header_cap) {
+            let expected = u64::from(self.header_cap);
+            return Err(Error::new(ErrorKind::IndexTooLong { expected, found: len }));
+        }
+        // At most the cap, which has 32 bits.
+        let mut text = zeros(len as usize)?;
+        read_exact_at(&file, &mut text, 0)?;
+        let first = &text[..text.len().min(looks_like::ENOUGH)];
+        if !text.trim_ascii_start().starts_with(b"{") {
+            let index = "the index of a sharded model";
+            looks_like::identify(first).map_or(Ok(()), |other| Err(other.instead_of(index)))?;
+        }
+        let text = String::from_utf8(text).map_err(|error| {
+            let (position, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
+            Error::at_header(ErrorKind::NotUtf8 { what: "index", found: bytes[position] }, position)
+                .in_whole_text(bytes)
+        })?;
+        WeightMap::read(text, faults)
+    }
+}
+
+/// The fault that a shard could not be opened; where it is not there, with what it takes along.
+fn missing(error: Error, tensors: impl Fn() -> usize) -> Error {
+    let link = match error.kind() {
+        ErrorKind::DanglingLink { target } => Some(target.clone()),
+        ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => None,
+        _ => return error,
+    };
+    let missing = Error::new(ErrorKind::MissingShard { tensors: tensors(), link });
+    match error.path() {
+        Some(path) => missing.in_file(path),
+        None => missing,
+    }
+}

@@ -1,0 +1,352 @@
+//! What does `*.safetensors.index.json` say?
+//!
+//! ```text
+//!   {"metadata": {"total_size": 269030016},
+//!    "weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors", …}}
+//! ```
+//!
+//! It comes from the same place as the shards and is trusted as little: read by the same cursor,
+//! under the same cap. Names of shards are paths, so they may not lead out of the directory.
+
+use super::super::error::reserve::{no_memory, room, vector, zeros};
+use super::super::error::{Error, ErrorKind, Result};
+use super::super::json::{Cursor, Text};
+use super::faults::Faults;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// An index, read.
+pub struct WeightMap {
+    text: String,
+    /// Names of shards, each once, in the order of their bytes.
+    shards: Vec<Text>,
+    /// In the order of the text.
+    pub entries: Vec<Entry>,
+    pub total_size: Option<u64>,
+}
+
+/// One entry of `weight_map`.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    tensor: Text,
+    /// The number of its shard.
+    pub shard: u32,
+}
+
+/// What one entry takes at least: `"":"",`.
+const SHORTEST_ENTRY: usize = 6;
+
+/// The shard of an entry that names none which may be opened.
+const NOWHERE: u32 = u32::MAX;
+
+impl WeightMap {
+    /// Reads the text of an index. What is no index fails here; a shard's name that must not be
+    /// used becomes a fault, and its tensors belong to no shard.
+    pub fn read(text: String, faults: &mut Faults) -> Result<WeightMap> {
+        let mut reader = Reader {
+            cursor: Cursor::new(&text),
+            text: &text,
+            entries: None,
+            total_size: None,
+            shards: HashMap::new(),
+            count: 0,
+            faults,
+        };
+        reader.index().map_err(|error| error.in_whole_text(text.as_bytes()))?;
+        let Reader { entries, total_size, shards, count, .. } = reader;
+        let Some(mut entries) = entries else {
+            return Err(Error::new(ErrorKind::MissingField { expected: "weight_map" }));
+        };
+        // Shards are numbered as they were met; sorted, a model's files have the same numbers
+        // whatever the order of its index.
+        let mut named = vector(count as usize)?;
+        named.extend(shards.into_iter().filter(|(_, shard)| shard.number != NOWHERE));
+        named.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let mut rank = zeros(named.len())?;
+        let mut shards = vector(named.len())?;
+        for (place, (_, shard)) in (0..).zip(named) {
+            rank[shard.number as usize] = place;
+            shards.push(shard.name);
+        }
+        for entry in entries.iter_mut().filter(|entry| entry.shard != NOWHERE) {
+            entry.shard = rank[entry.shard as usize];
+        }
+        Ok(WeightMap { text, shards, entries, total_size })
+    }
+
+    /// How many shards are named that may be opened.
+    pub fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// The name of a shard: a path below the index's directory, in the manner of Unix.
+    pub fn shard(&self, number: usize) -> Cow<'_, str> {
+        self.shards[number].resolve(&self.text)
+    }
+
+    /// The name of an entry's tensor.
+    pub fn tensor(&self, entry: &Entry) -> Cow<'_, str> {
+        entry.tensor.resolve(&self.text)
+    }
+
+    /// Where that name stands, in bytes from the start of the index.
+    pub fn offset(&self, entry: &Entry) -> u64 {
+        u64::from(entry.tensor.start)
+    }
+
+    /// Whether a shard has this name.
+    pub fn names_shard(&self, name: &str) -> bool {
+        self.shards.binary_search_by(|shard| (*shard.resolve(&self.text)).cmp(name)).is_ok()
+    }
+
+    /// How many entries a shard has. Looks at all of them: for messages.
+    pub fn tensors_of(&self, shard: usize) -> usize {
+        self.entries.iter().filter(|entry| entry.shard as usize == shard).count()
+    }
+}
+
+struct Reader<'a, 'f> {
+    cursor: Cursor<'a>,
+    text: &'a str,
+    entries: Option<Vec<Entry>>,
+    total_size: Option<u64>,
+    shards: HashMap<Cow<'a, str>, Shard>,
+    /// How many of them may be opened.
+    count: u32,
+    faults: &'f mut Faults,
+}
+
+struct Shard {
+    name: Text,
+    /// In the order of the text; or `NOWHERE`.
+    number: u32,
+}
+
+impl Reader<'_, '_> {
+    fn index(&mut self) -> Result<()> {
+        self.cursor.expect(b'{', "`{` to begin the index")?;
+        self.cursor.skip_blanks();
+        let mut weight_map_key = None;
+        let mut more = !self.cursor.take(b'}');
+        while more {
+            let key = self.cursor.string("a key in quotes")?;
+            self.cursor.expect(b':', "`:` after the key")?;
+            self.cursor.skip_blanks();
+            if key.is(self.text, "weight_map") {
+                if let Some(first) = weight_map_key.replace(key.start) {
+                    let first = u64::from(first);
+                    let kind = ErrorKind::DuplicateField { field: "weight_map", first };
+                    return Err(Error::at_header(kind, key.start as usize));
+                }
+                self.weight_map()?;
+            } else if key.is(self.text, "metadata") && self.cursor.peek() == Some(b'{') {
+                self.metadata()?;
+            } else {
+                self.cursor.skip_value(1)?;
+            }
+            more = self.cursor.another(b'}', "`,` or `}` in the index")?;
+        }
+        self.cursor.skip_blanks();
+        match self.cursor.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.cursor.unexpected("nothing but white space after the index")),
+        }
+    }
+
+    /// `total_size` is a hint that tools write and nobody must rely on: of another type it is none.
+    fn metadata(&mut self) -> Result<()> {
+        self.cursor.take(b'{');
+        self.cursor.skip_blanks();
+        let mut more = !self.cursor.take(b'}');
+        while more {
+            let key = self.cursor.string("a key in quotes")?;
+            self.cursor.expect(b':', "`:` after the key")?;
+            self.cursor.skip_blanks();
+            let start = self.cursor.position();
+            self.cursor.skip_value(2)?;
+            if key.is(self.text, "total_size") {
+                let value = &self.text[start..self.cursor.position()];
+                let is_plain = value.bytes().all(|byte| byte.is_ascii_digit());
+                self.total_size = value.parse().ok().filter(|_| is_plain);
+            }
+            more = self.cursor.another(b'}', "`,` or `}` in `metadata`")?;
+        }
+        Ok(())
+    }
+
+    fn weight_map(&mut self) -> Result<()> {
+        if !self.cursor.take(b'{') {
+            return Err(self.cursor.wrong_type("`weight_map`", "an object of strings"));
+        }
+        let mut entries = Vec::new();
+        // Most entries name the same shard as the one before.
+        let mut last: Option<(&str, u32)> = None;
+        self.cursor.skip_blanks();
+        let mut more = !self.cursor.take(b'}');
+        while more {
+            let tensor = self.cursor.string("a tensor's name in quotes")?;
+            self.cursor.expect(b':', "`:` after the name")?;
+            self.cursor.skip_blanks();
+            if self.cursor.peek() != Some(b'"') {
+                let error = self.cursor.wrong_type("the shard of a tensor", "a string");
+                return Err(error.in_tensor(&tensor.resolve(self.text)));
+            }
+            let written = self.cursor.string("a string")?;
+            let shard = match last {
+                Some((text, shard)) if text == &self.text[written.range()] => shard,
+                _ => self.shard(written, tensor)?,
+            };
+            last = Some((&self.text[written.range()], shard));
+            room(&mut entries, self.text.len() - self.cursor.position(), SHORTEST_ENTRY)?;
+            entries.push(Entry { tensor, shard });
+            more = self.cursor.another(b'}', "`,` or `}` in `weight_map`")?;
+        }
+        self.entries = Some(entries);
+        Ok(())
+    }
+
+    /// The number of a shard, new or known.
+    fn shard(&mut self, written: Text, tensor: Text) -> Result<u32> {
+        let name = written.resolve(self.text);
+        if let Some(known) = self.shards.get(&name) {
+            return Ok(known.number);
+        }
+        let number = match leads_astray(&name) {
+            None => {
+                self.count += 1;
+                self.count - 1
+            }
+            Some(_) if self.faults.are_many() => {
+                self.faults.count();
+                NOWHERE
+            }
+            Some(why) => {
+                let kind = ErrorKind::BadShardName { found: name.clone().into_owned(), why };
+                let error = Error::at_header(kind, written.start as usize)
+                    .in_whole_text(self.text.as_bytes())
+                    .in_tensor(&tensor.resolve(self.text));
+                self.faults.push(error);
+                NOWHERE
+            }
+        };
+        self.shards.try_reserve(1).map_err(|_| no_memory())?;
+        self.shards.insert(name, Shard { name: written, number });
+        Ok(number)
+    }
+}
+
+/// Why a shard's name must not be opened; `None` if it stays below the directory. By its letters
+/// alone: a symbolic link may lead anywhere, as those in a hub's cache do.
+fn leads_astray(name: &str) -> Option<&'static str> {
+    let is_drive =
+        |name: &[u8]| name.len() >= 2 && name[0].is_ascii_alphabetic() && name[1] == b':';
+    match name {
+        "" => Some("which is no name"),
+        _ if name.contains('\0') => Some("which holds a NUL"),
+        _ if name.contains('\\') => Some("which holds a backslash"),
+        _ if name.starts_with('/') => Some("which is an absolute path"),
+        _ if is_drive(name.as_bytes()) => Some("which begins with a drive"),
+        _ if name.split('/').any(|part| part == "..") => Some("which leads out of the directory"),
+        _ if matches!(name.rsplit('/').next(), Some("" | ".")) => Some("which is no file"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> std::result::Result<(WeightMap, usize), String> {
+        let mut faults = Faults::default();
+        match WeightMap::read(text.to_owned(), &mut faults) {
+            Ok(map) => Ok((map, faults.len())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn entries_are_read_in_order_and_shards_sorted() {
+        let text = r#" {"x": [1], "weight_map": {"b": "2", "\u0061": "1", "c" : "2"},
+            "metadata": {"total_size": 12, "y": {}}} "#;
+        let (map, faults) = read(text).unwrap();
+        assert_eq!((map.shard(0), map.shard(1), faults), ("1".into(), "2".into(), 0));
+        let told: Vec<(Cow<'_, str>, u32)> =
+            map.entries.iter().map(|entry| (map.tensor(entry), entry.shard)).collect();
+        assert_eq!(told, [("b".into(), 1), ("a".into(), 0), ("c".into(), 1)]);
+        assert_eq!(map.total_size, Some(12));
+        assert_eq!((map.shard_count(), map.tensors_of(0), map.tensors_of(1)), (2, 1, 2));
+        assert_eq!(map.offset(&map.entries[0]), 28);
+    }
+
+    #[test]
+    fn what_is_no_index_fails_with_the_place_in_its_own_text() {
+        for (text, message) in [
+            ("", "expected `{` to begin the index, found the end of the text, at offset 0"),
+            ("[]", "expected `{` to begin the index, found `[`, at offset 0"),
+            ("{}", "lacks the field `weight_map`"),
+            (
+                r#"{"weight_map":[]}"#,
+                "`weight_map` must be an object of strings, found an array, at offset 14",
+            ),
+            (
+                r#"{"weight_map":{"a":1}}"#,
+                "tensor `a`: the shard of a tensor must be a string, found a number, at offset 19",
+            ),
+            (
+                r#"{"weight_map":{"a":null}}"#,
+                "tensor `a`: the shard of a tensor must be a string, found null, at offset 19",
+            ),
+            (
+                r#"{"weight_map":{"a":"b"}"#,
+                "expected `,` or `}` in the index, found the end of the text, at offset 23",
+            ),
+            (
+                r#"{"weight_map":{"a":"b",}}"#,
+                "expected a tensor's name in quotes, found `}`, at offset 23",
+            ),
+            (
+                r#"{"weight_map":{},"weight_map":{}}"#,
+                "duplicate field `weight_map`, first at 2, again, at offset 18",
+            ),
+            (
+                r#"{"weight_map":{}} x"#,
+                "expected nothing but white space after the index, found `x`, at offset 18",
+            ),
+        ] {
+            assert_eq!(read(text).map(drop).unwrap_err(), message, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_total_size_that_is_no_plain_number_is_none() {
+        for (value, expected) in
+            [("7", Some(7)), ("7.0", None), ("-7", None), ("\"7\"", None), ("1e3", None)]
+        {
+            let text = format!(r#"{{"metadata":{{"total_size":{value}}},"weight_map":{{}}}}"#);
+            assert_eq!(read(&text).unwrap().0.total_size, expected, "{value}");
+        }
+        assert_eq!(read(r#"{"metadata":null,"weight_map":{}}"#).unwrap().0.total_size, None);
+    }
+
+    #[test]
+    fn a_shard_s_name_stays_below_the_directory() {
+        for name in ["a", "a/b.safetensors", "..a", "a..", "a/..b", ".hidden", "./a", "a//b", "C"] {
+            assert_eq!(leads_astray(name), None, "{name}");
+        }
+        for name in
+            ["", "/a", "..", "../a", "a/..", "a/../../b", "a\\b", "C:a", "a\0b", ".", "a/", "a/."]
+        {
+            assert!(leads_astray(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_bad_name_is_a_fault_and_its_tensors_belong_nowhere() {
+        let text = r#"{"weight_map":{"a":"../x","b":"y","c":"../x","d":"/z"}}"#;
+        let (map, faults) = read(text).unwrap();
+        assert_eq!((map.shard_count(), faults), (1, 2));
+        let shards: Vec<u32> = map.entries.iter().map(|entry| entry.shard).collect();
+        assert_eq!(shards, [NOWHERE, 0, NOWHERE, NOWHERE]);
+        assert_eq!(map.tensors_of(0), 1);
+    }
+}
