@@ -106,7 +106,7 @@ fn the_demo_is_listed_checked_and_dumped_as_its_own_text_says() {
     assert!(out.contains("802157 bytes missing"), "{out}");
     assert!(out.contains("inside `model.layers.2.mlp.gate_proj.weight`"), "{out}");
     assert!(out.contains("a Git LFS pointer"), "{out}");
-    assert_eq!(err, "barest: 3 of 5 files are bad\n");
+    assert_eq!(err, "barest: 3 of 5 models are bad\n");
     // The caret stands under the name of the tensor that is out of place.
     let mut lines = out.lines().skip_while(|line| !line.contains("data_offsets\":[1353024"));
     let (excerpt, caret) = (lines.next().unwrap(), lines.next().unwrap());
@@ -312,7 +312,7 @@ fn what_is_no_file_is_named() {
     let scratch = Scratch::new("special");
     let (_, err, status) = run(&["ls", text(&scratch.0)]);
     assert_eq!(status, 1);
-    assert!(err.contains("a directory"), "{err}");
+    assert!(err.contains("no .safetensors file and no index in this directory"), "{err}");
     let missing = scratch.0.join("missing.safetensors");
     let (_, err, status) = run(&["ls", text(&missing)]);
     assert_eq!(status, 1);

@@ -631,7 +631,7 @@ fn hostile_headers() -> Vec<Hostile> {
         ),
         ("a dtype", one("", &format!(r#"{{"dtype":"{escaped}"}}"#)), 0, Some("unknown dtype")),
         ("a dimension", one("", &entry(&nines, 0)), 0, Some("is not an unsigned integer")),
-        ("blanks", " ".repeat(4_000_000), 0, Some("the end of the header")),
+        ("blanks", " ".repeat(4_000_000), 0, Some("the end of the text")),
     ]
 }
 

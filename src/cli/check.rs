@@ -1,21 +1,24 @@
 //! Are these files what they claim to be?
 
 use super::arguments::{Arguments, usage};
-use super::ls::size_in_words;
+use super::ls::{set, size_in_words};
 use super::output::Output;
 use super::{End, survey};
-use barest::Header;
 use barest::escape::Shown;
-use std::io::Write;
+use barest::{Error, Index};
+use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::Path;
 
 pub const HELP: &str = "\
 usage: barest check [--values] PATH...
 
-Validates safetensors files in full: every byte of the header, and that the tensors
-tile the data section up to the last byte of the file. One line for each file; below
-a bad one the place, drawn; below a good one remarks, where it departs from the
-written format or surprises some readers. Goes on after a bad file.
+Validates models in full: every byte of each header, and that the tensors tile the
+data section up to the last byte of the file; of an index, that each shard is there
+and holds what the index assigns to it. A good model has one line, and below it
+remarks, where it departs from the written format or surprises some readers. A bad
+one has a line for each fault, and below it the place, drawn. Goes on after a bad
+model.
 
   --values   looks at the values too, of which the format allows any: for each tensor
              how many are NaN, infinite, zero, the least and the greatest of the
@@ -34,41 +37,84 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     let mut bad = 0;
     for path in &paths {
         let path = Path::new(path);
-        match Header::open(path) {
-            Ok(header) => {
-                good(path, &header, output)?;
+        match super::index(path) {
+            Ok(index) => {
+                good(path, &index, output)?;
                 if values {
                     survey::write(path, output)?;
                 }
             }
             Err(error) => {
                 bad += 1;
-                writeln!(output, "BAD   {error}")?;
-                let columns = output.columns().unwrap_or(usize::MAX);
-                if let Some(caret) = error.caret_within(columns) {
-                    writeln!(output, "{caret}")?;
-                }
+                tell_faults(&error, output)?;
             }
         }
     }
     match (bad, paths.len()) {
         (0, _) => Ok(()),
         (_, 1) => Err(End::Bad(format!("{} is bad", Shown(&paths[0].to_string_lossy())))),
-        (bad, all) => Err(End::Bad(format!("{bad} of {all} files are bad"))),
+        (bad, all) => Err(End::Bad(format!("{bad} of {all} models are bad"))),
     }
 }
 
-fn good(path: &Path, header: &Header, output: &mut Output) -> Result<(), End> {
-    let tensors = header.len();
+fn good(path: &Path, index: &Index, output: &mut Output) -> io::Result<()> {
+    let plural = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    };
+    let shards = index.shards().len();
+    let in_shards = match shards {
+        1 => String::new(),
+        shards => format!(" in {shards} shards"),
+    };
+    let bytes: u64 = index.tensors().map(|(_, tensor)| tensor.byte_len()).sum();
     writeln!(
         output,
-        "good  {}: {tensors} tensor{}, {} of data",
+        "good  {}: {}{in_shards}, {} of data",
         Shown(&path.to_string_lossy()),
-        if tensors == 1 { "" } else { "s" },
-        size_in_words(header.data_len())
+        plural(index.len(), "tensor"),
+        size_in_words(bytes)
     )?;
-    for remark in header.remarks() {
-        writeln!(output, "      remark: {remark}")?;
+    // What is true of many shards is said once.
+    let mut remarks: Vec<(String, usize)> = Vec::new();
+    for remark in index.shards().iter().flat_map(|file| file.header().remarks()) {
+        let remark = remark.to_string();
+        match remarks.iter_mut().find(|(known, _)| *known == remark) {
+            Some((_, count)) => *count += 1,
+            None => remarks.push((remark, 1)),
+        }
+    }
+    for (remark, count) in remarks {
+        let where_ = match shards {
+            1 => String::new(),
+            _ => format!(" (in {})", plural(count, "shard")),
+        };
+        writeln!(output, "      remark: {remark}{where_}")?;
+    }
+    let total_size = index.summary().total_size.filter(|&total| total != bytes);
+    if let Some(total) = total_size {
+        let line = format!("the index says total_size {total}, the tensors have {bytes} bytes");
+        writeln!(output, "      remark: {line}")?;
+    }
+    set::notes(index).iter().try_for_each(|note| writeln!(output, "      {note}"))
+}
+
+/// All that is wrong with a model, and where.
+fn tell_faults(error: &Error, output: &mut Output) -> io::Result<()> {
+    let columns = output.columns().unwrap_or(usize::MAX);
+    for fault in error.faults() {
+        writeln!(output, "BAD   {fault}")?;
+        if let Some(caret) = fault.caret_within(columns) {
+            writeln!(output, "{caret}")?;
+        }
+    }
+    if let barest::ErrorKind::Faults { more, shards, faults } = error.kind() {
+        if *more > 0 {
+            return writeln!(output, "      and {more} more");
+        }
+        let paths = faults.iter().filter_map(Error::path);
+        let bad: BTreeSet<&Path> = paths.filter(|&path| Some(path) != error.path()).collect();
+        writeln!(output, "      {} of {shards} shards are good", shards - bad.len())?;
     }
     Ok(())
 }

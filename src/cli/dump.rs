@@ -5,7 +5,7 @@ use super::output::Output;
 use super::table::Table;
 use super::{End, ls, values};
 use barest::escape::{Json, Shape, Shown};
-use barest::{Select, Sliced, TensorView};
+use barest::{Select, Shard, Sliced, TensorView};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
@@ -74,9 +74,12 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     };
     // A part is meant whole; of a tensor a few elements are enough.
     let most = most.unwrap_or(if part.is_some() { usize::MAX } else { FEW });
+    // Of one file, whoever asks knows which.
+    let file = model.shards().nth(tensor.shard()).filter(|_| model.shards().len() > 1);
+    let file = file.and_then(Shard::path);
     match json {
         true => write_json(&tensor, &sliced, most, output),
-        false => write_table(&tensor, part, &sliced, most, output),
+        false => write_table(&tensor, file, part, &sliced, most, output),
     }
 }
 
@@ -150,20 +153,23 @@ fn write_json(
 
 fn write_table(
     tensor: &TensorView<'_>,
+    file: Option<&Path>,
     part: Option<String>,
     sliced: &Sliced<'_>,
     most: usize,
     output: &mut Output,
 ) -> Result<(), End> {
     let range = tensor.file_range();
+    let of_file = file.map(|path| format!(" of {}", Shown(&path.to_string_lossy())));
     writeln!(
         output,
-        "{}  {} {}  file bytes {}..{}",
+        "{}  {} {}  file bytes {}..{}{}",
         Shown(tensor.name()),
         tensor.dtype(),
         Shape(tensor.shape()),
         range.start,
-        range.end
+        range.end,
+        of_file.unwrap_or_default()
     )?;
     if let Some(part) = part {
         writeln!(output, "{part}: {}", Shape(sliced.shape()))?;

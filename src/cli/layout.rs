@@ -11,7 +11,7 @@ mod terminal;
 use super::End;
 use super::arguments::{Arguments, usage};
 use super::output::Output;
-use barest::Header;
+use barest::ShardFile;
 use barest::escape::Shown;
 use picture::Picture;
 use std::io::Write;
@@ -31,7 +31,7 @@ largest tensor.
 Offsets are those of the file. Mapped, a file begins at a page, so an offset is a
 multiple of a page's part exactly where the address is. An element asks for a
 multiple of its bytes (C64, two floats, for 4; below 8 bits, for 1). Empty tensors
-are not counted there.
+are not counted there. Of a model of several files each is drawn, one below the other.
 
   --svg FILE    write the picture for a browser into FILE instead, `-` for standard
                 output. A FILE that is there already is overwritten only if it is
@@ -52,14 +52,20 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
         let found = positional.len();
         return Err(usage("layout", format!("expected one path, found {found}")));
     };
-    let path = Path::new(path);
-    let header = Header::open(path)?;
-    let picture = Picture::new(path, &header);
+    let index = super::index(Path::new(path))?;
+    let picture =
+        |file| Picture::new(ShardFile::path(file).unwrap_or(Path::new(path)), file.header());
+    let pictures: Vec<Picture<'_>> = index.shards().iter().map(picture).collect();
     match svg.as_deref() {
-        None => terminal::draw(&picture, output)?,
-        Some("-") => output.write_all(svg::draw(&picture).as_bytes())?,
+        None => {
+            for (number, picture) in pictures.iter().enumerate() {
+                output.write_all(if number > 0 { b"\n\n" } else { b"" })?;
+                terminal::draw(picture, output)?;
+            }
+        }
+        Some("-") => output.write_all(svg::draw(&pictures).as_bytes())?,
         Some(file) => {
-            let drawn = svg::draw(&picture);
+            let drawn = svg::draw(&pictures);
             let shown = Shown(file);
             keep::write(Path::new(file), drawn.as_bytes(), svg::MARK.as_bytes())
                 .map_err(|error| End::Bad(format!("cannot write {shown}: {error}")))?;

@@ -1,28 +1,48 @@
-//! What is in this file?
+//! What is in this model?
+
+mod groups;
+mod json;
+pub mod set;
 
 use super::End;
 use super::arguments::{Arguments, show, usage};
 use super::output::Output;
 use super::table::{Table, cut};
-use barest::escape::{Json, Shape, Shown};
-use barest::{Dtype, Header, TensorInfo};
+use barest::escape::{Shape, Shown};
+use barest::{Dtype, Header, Index, Metadata, TensorInfo};
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 pub const HELP: &str = "\
-usage: barest ls PATH [--by name|offset] [--json]
+usage: barest ls PATH [--by name|offset] [--depth N] [--json]
 
-Lists the tensors of a safetensors file: name, dtype, shape, bytes, where the data
-stands in the file, and the largest power of two that this place is a multiple of
-(marked ! if an element would like more). Only the header is read.
+Lists the tensors of a model: name, dtype, shape, bytes, the number of the shard if
+there are several, where in its file the data stands, and the largest power of two
+that this place is a multiple of (marked ! if an element would like more). Only
+headers are read. PATH may be -: standard input, up to the end of the header.
 
-  --by offset   in the order of the data (the default)
+  --by offset   shard by shard in the order of the data (the default)
   --by name     in the order of the names, byte by byte
+  --depth N     one line for all tensors whose names begin with the same N parts, which
+                dots divide: --depth 3 joins model.layers.0.*
   --json        one object: {\"tensors\": [{\"name\", \"dtype\", \"shape\", \"file\",
                 \"file_range\": [begin, end]}...], \"metadata\": {...} or null}; the
-                offsets are those of the file
+                offsets are those of the file. Of several files, in place of \"metadata\",
+                \"shards\": [{\"file\", \"metadata\"}...]. With --depth, in place of
+                \"tensors\", \"groups\": [{\"name\", \"tensors\", \"elements\", \"bytes\"}...]
 ";
+
+/// What is listed, and in which order.
+struct Listing<'a> {
+    /// Of each shard the path, `-` for standard input, and the header.
+    files: Vec<(String, &'a Header)>,
+    /// Each tensor with the number of its shard.
+    tensors: Vec<(usize, TensorInfo<'a>)>,
+    /// What was asked for, and what it is; `None` for standard input.
+    set: Option<(&'a Path, &'a Index)>,
+}
 
 pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     let json = arguments.flag("--json");
@@ -34,72 +54,84 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
             return Err(arguments.usage(format!("--by takes name or offset, not `{other}`")));
         }
     };
+    let depth = match arguments.option("--depth")?.as_deref().map(str::parse::<NonZeroUsize>) {
+        None => None,
+        Some(Ok(depth)) => Some(depth.get()),
+        Some(Err(_)) => {
+            return Err(arguments.usage("--depth takes a number, 1 or more".to_owned()));
+        }
+    };
     let positional = arguments.positional()?;
     let [path] = &positional[..] else {
         let found = positional.len();
         return Err(usage("ls", format!("expected one path, found {found}")));
     };
+    if path == "-" {
+        let header = Header::read_from(&mut io::stdin().lock())?;
+        let tensors = header.tensors().map(|tensor| (0, tensor)).collect();
+        let files = vec![("-".to_owned(), &header)];
+        return list(Listing { files, tensors, set: None }, by_name, depth, json, output);
+    }
     let path = Path::new(path);
-    let header = Header::open(path)?;
-    let mut tensors: Vec<TensorInfo<'_>> = header.tensors().collect();
+    let index = super::index(path)?;
+    let name = |path: Option<&Path>| path.unwrap_or(Path::new("")).to_string_lossy().into_owned();
+    let files = index.shards().iter().map(|file| (name(file.path()), file.header())).collect();
+    let tensors = index.tensors().collect();
+    list(Listing { files, tensors, set: Some((path, &index)) }, by_name, depth, json, output)
+}
+
+fn list(
+    mut listing: Listing<'_>,
+    by_name: bool,
+    depth: Option<usize>,
+    json: bool,
+    output: &mut Output,
+) -> Result<(), End> {
     if by_name {
-        tensors.sort_by_key(TensorInfo::name);
+        listing.tensors.sort_by_key(|(_, tensor)| tensor.name());
     }
-    match json {
-        true => write_json(path, &header, &tensors, output)?,
-        false => write_table(&header, &tensors, output)?,
+    if json {
+        return Ok(json::write(&listing, depth, output)?);
     }
-    Ok(())
+    match depth {
+        None => write_tensors(&listing, output)?,
+        Some(depth) => groups::write(&listing, depth, output)?,
+    }
+    write_totals(&listing, output)?;
+    if let Some((path, index)) = listing.set {
+        set::write(path, index, output)?;
+    }
+    Ok(write_metadata(&listing, output)?)
 }
 
-fn write_table(header: &Header, tensors: &[TensorInfo<'_>], output: &mut Output) -> io::Result<()> {
-    // 1. A row for each tensor.
-    if !tensors.is_empty() {
-        const COLUMNS: [&str; 7] = ["NAME", "DTYPE", "SHAPE", ">BYTES", ">FROM", ">TO", ">ALIGN"];
-        let table = Table::new(&COLUMNS).giving_way(&["TO", "ALIGN", "FROM", "BYTES"]);
-        table.write(tensors.iter().map(cells), output)?;
-        writeln!(output)?;
+impl Listing<'_> {
+    fn is_set(&self) -> bool {
+        self.files.len() > 1
     }
-    // 2. Totals, by dtype and in all.
-    let of_dtype = |dtype| tensors.iter().filter(move |tensor| tensor.dtype() == dtype);
-    let mut totals: Vec<(String, Sum)> = Dtype::ALL
-        .iter()
-        .map(|&dtype| (dtype.to_string(), sum(of_dtype(dtype))))
-        .filter(|(_, sum)| sum.tensors > 0)
-        .collect();
-    let all = sum(tensors.iter());
-    totals.push(("all".to_owned(), all));
-    let cells = totals.iter().map(|(dtype, sum)| {
-        let numbers = [sum.tensors, sum.elements, sum.bytes].map(|number| number.to_string());
-        [std::slice::from_ref(dtype), &numbers[..]].concat()
-    });
-    Table::new(&["TOTAL", ">TENSORS", ">ELEMENTS", ">BYTES"]).write(cells, output)?;
-    // 3. What stands around them.
-    writeln!(
-        output,
-        "\n{} parameters in {} of data, behind a header of {} bytes",
-        count_in_words(all.elements),
-        size_in_words(all.bytes),
-        header.header_len()
-    )?;
-    match header.metadata() {
-        None => writeln!(output, "no __metadata__")?,
-        Some(metadata) => {
-            let pairs = metadata.len();
-            writeln!(output, "__metadata__, {pairs} pair{}", if pairs == 1 { "" } else { "s" })?;
-            for (key, value) in metadata.iter() {
-                let line = format!("  {} = {}", Shown(key), Shown(&value));
-                match output.columns() {
-                    Some(columns) => writeln!(output, "{}", cut(&line, columns))?,
-                    None => writeln!(output, "{line}")?,
-                }
-            }
+}
+
+/// A row for each tensor.
+fn write_tensors(listing: &Listing<'_>, output: &mut Output) -> io::Result<()> {
+    const COLUMNS: [&str; 7] = ["NAME", "DTYPE", "SHAPE", ">BYTES", ">FROM", ">TO", ">ALIGN"];
+    if listing.tensors.is_empty() {
+        return Ok(());
+    }
+    let mut columns = COLUMNS.to_vec();
+    if listing.is_set() {
+        columns.insert(4, ">SHARD");
+    }
+    let table = Table::new(&columns).giving_way(&["TO", "ALIGN", "FROM", "BYTES", "SHARD"]);
+    let rows = listing.tensors.iter().map(|(shard, tensor)| {
+        let mut cells = cells(tensor);
+        if listing.is_set() {
+            cells.insert(4, shard.to_string());
         }
-    }
-    Ok(())
+        cells
+    });
+    table.write(rows, output)?;
+    writeln!(output)
 }
 
-/// One row of the table.
 fn cells(tensor: &TensorInfo<'_>) -> Vec<String> {
     let range = tensor.file_range();
     let alignment = alignment(range.start);
@@ -116,6 +148,34 @@ fn cells(tensor: &TensorInfo<'_>) -> Vec<String> {
     ]
 }
 
+/// Totals, by dtype and in all.
+fn write_totals(listing: &Listing<'_>, output: &mut Output) -> io::Result<()> {
+    let mut by_dtype = [Sum::default(); Dtype::ALL.len()];
+    let mut all = Sum::default();
+    for (_, tensor) in &listing.tensors {
+        by_dtype[tensor.dtype() as usize].add(tensor);
+        all.add(tensor);
+    }
+    let named = Dtype::ALL.iter().map(|&dtype| (dtype.name(), by_dtype[dtype as usize]));
+    let rows = named.filter(|(_, sum)| sum.tensors > 0).chain([("all", all)]).map(|(name, sum)| {
+        let numbers = [sum.tensors, sum.elements, sum.bytes].map(|number| number.to_string());
+        [&[name.to_owned()], &numbers[..]].concat()
+    });
+    Table::new(&["TOTAL", ">TENSORS", ">ELEMENTS", ">BYTES"]).write(rows, output)?;
+    let header_len: u64 = listing.files.iter().map(|(_, header)| header.header_len()).sum();
+    let headers = match listing.files.len() {
+        1 => "a header".to_owned(),
+        shards => format!("the headers of {shards} shards,"),
+    };
+    writeln!(
+        output,
+        "\n{} parameter{} in {} of data, behind {headers} of {header_len} bytes",
+        count_in_words(all.elements),
+        if all.elements == 1 { "" } else { "s" },
+        size_in_words(all.bytes),
+    )
+}
+
 #[derive(Clone, Copy, Default)]
 struct Sum {
     tensors: u64,
@@ -123,50 +183,48 @@ struct Sum {
     bytes: u64,
 }
 
-fn sum<'a>(tensors: impl Iterator<Item = &'a TensorInfo<'a>>) -> Sum {
-    tensors.fold(Sum::default(), |sum, tensor| Sum {
-        tensors: sum.tensors + 1,
-        // Tensors tile the file, so their bytes fit a u64; of F4 there are two elements a byte.
-        elements: sum.elements.saturating_add(tensor.elements()),
-        bytes: sum.bytes + tensor.byte_len(),
-    })
+impl Sum {
+    fn add(&mut self, tensor: &TensorInfo<'_>) {
+        self.tensors += 1;
+        // Sparse files claim what they like.
+        self.elements = self.elements.saturating_add(tensor.elements());
+        self.bytes = self.bytes.saturating_add(tensor.byte_len());
+    }
 }
 
-fn write_json(
-    path: &Path,
-    header: &Header,
-    tensors: &[TensorInfo<'_>],
-    output: &mut Output,
-) -> io::Result<()> {
-    let file = path.to_string_lossy();
-    write!(output, "{{\"tensors\": [")?;
-    for (number, tensor) in tensors.iter().enumerate() {
-        let range = tensor.file_range();
-        write!(
-            output,
-            "{}\n  {{\"name\": {}, \"dtype\": \"{}\", \"shape\": {}, \"file\": {}, \"file_range\": [{}, {}]}}",
-            if number > 0 { "," } else { "" },
-            Json(tensor.name()),
-            tensor.dtype(),
-            AllDimensions(tensor.shape()),
-            Json(&file),
-            range.start,
-            range.end
-        )?;
+/// What stands beside the tensors, once where all shards say the same.
+fn write_metadata(listing: &Listing<'_>, output: &mut Output) -> io::Result<()> {
+    let told: Vec<Option<Metadata<'_>>> =
+        listing.files.iter().map(|(_, header)| header.metadata()).collect();
+    let Some(&first) = told.first() else { return Ok(()) };
+    let same = |other: &Option<Metadata<'_>>| match (other, first) {
+        (Some(one), Some(other)) => one.iter().eq(other.iter()),
+        (one, other) => one.is_none() && other.is_none(),
+    };
+    if told.iter().all(same) {
+        let of_each = if listing.is_set() { " in each shard" } else { "" };
+        return write_pairs(first, of_each, output);
     }
-    write!(output, "\n],\n\"metadata\": ")?;
-    match header.metadata() {
-        None => write!(output, "null")?,
-        Some(metadata) => {
-            write!(output, "{{")?;
-            for (number, (key, value)) in metadata.iter().enumerate() {
-                let comma = if number > 0 { "," } else { "" };
-                write!(output, "{comma}\n  {}: {}", Json(key), Json(&value))?;
-            }
-            write!(output, "}}")?;
+    for (shard, metadata) in told.into_iter().enumerate() {
+        write_pairs(metadata, &format!(" in shard {shard}"), output)?;
+    }
+    Ok(())
+}
+
+fn write_pairs(metadata: Option<Metadata<'_>>, of: &str, output: &mut Output) -> io::Result<()> {
+    let Some(metadata) = metadata else {
+        return writeln!(output, "no __metadata__{of}");
+    };
+    let pairs = metadata.len();
+    writeln!(output, "__metadata__{of}, {pairs} pair{}", if pairs == 1 { "" } else { "s" })?;
+    for (key, value) in metadata.iter() {
+        let line = format!("  {} = {}", Shown(key), Shown(&value));
+        match output.columns() {
+            Some(columns) => writeln!(output, "{}", cut(&line, columns))?,
+            None => writeln!(output, "{line}")?,
         }
     }
-    writeln!(output, "}}")
+    Ok(())
 }
 
 /// A name as a cell of the table: in quotes if its ends could not be seen.

@@ -20,8 +20,10 @@ mod survey;
 mod table;
 mod tour;
 mod values;
+mod watch;
 
 use arguments::Arguments;
+use barest::escape::Shown;
 use output::Output;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -47,14 +49,18 @@ const HELP: &str = "\
 barest - from a safetensors file on disk to a tensor, and nothing in between
 
 usage: barest                            the story of one tensor, measured on this machine
-       barest ls PATH                    what is in a file: names, dtypes, shapes, ranges
-       barest check PATH...              validate files in full
+       barest ls PATH                    what is in a model: names, dtypes, shapes, ranges
+       barest check PATH...              validate models in full
        barest dump PATH TENSOR [N]       values beside their raw bytes
        barest layout PATH                the picture of a file, also as SVG
        barest demo DIR                   write the sample model, and broken ones
 
        barest VERB --help                more about a verb
        barest --version
+
+PATH is a safetensors file, an index (*.json), or a directory: its one
+*.safetensors.index.json and the shards that it names, or without one its
+.safetensors files.
 
 Exit status: 0 good, 1 a bad file, 2 a question that was not understood.
 ";
@@ -133,6 +139,18 @@ fn tell(end: End) -> ExitCode {
         End::Output(error) => (format!("barest: cannot write the output: {error}"), 1),
         End::Bad(line) => (format!("barest: {line}"), 1),
         End::Usage(line) => (format!("barest: {line}"), 2),
+        End::Failed(error) if error.faults().len() > 1 => {
+            let mut lines = error.faults().iter().map(|fault| format!("\n  {fault}"));
+            let path = error.path().unwrap_or(Path::new("")).to_string_lossy();
+            const SHOWN: usize = 20;
+            let shown: String = lines.by_ref().take(SHOWN).collect();
+            let rest = match lines.count() {
+                0 => String::new(),
+                rest => format!("\n  and {rest} more, see barest check"),
+            };
+            let count = error.faults().len();
+            (format!("barest: {}: {count} faults{shown}{rest}", Shown(&path)), 1)
+        }
         End::Failed(error) => {
             let caret = error.caret().map(|caret| format!("\n{caret}")).unwrap_or_default();
             (format!("barest: {error}{caret}"), 1)
@@ -143,10 +161,17 @@ fn tell(end: End) -> ExitCode {
     ExitCode::from(status)
 }
 
+/// Reads the headers of a model: of a file, an index or a directory.
+fn index(path: &Path) -> barest::Result<barest::Index> {
+    watch::watched(watch::headers, |progress| {
+        barest::OpenOptions::new().progress(progress).index(path)
+    })
+}
+
 /// Opens a model to look at some of its bytes.
 fn open(path: &Path) -> barest::Result<barest::Model> {
     // SAFETY: the promise is passed on to whoever starts the program: its help says that a file
     // must not be changed while it is looked at. What breaks it ends this process, or prints wrong
     // numbers, and nothing else depends on the bytes.
-    unsafe { barest::Model::open(path) }
+    unsafe { index(path)?.map_or_read() }
 }

@@ -324,6 +324,8 @@ pub enum ErrorKind {
         faults: Vec<super::Error>,
         /// How many more there are, which were only counted.
         more: usize,
+        /// How many files there should be.
+        shards: usize,
     },
     /// A tensor is there, but with another dtype or shape.
     NotAsExpected {
@@ -647,7 +649,7 @@ impl Display for ErrorKind {
                 "duplicate tensor name, in {} at {first} and here",
                 Shown(&other.to_string_lossy())
             ),
-            Faults { faults, more } => {
+            Faults { faults, more, .. } => {
                 const SHOWN: usize = 3;
                 write!(f, "{} faults", faults.len() + more)?;
                 for (number, fault) in faults.iter().take(SHOWN).enumerate() {

@@ -40,9 +40,9 @@ impl Faults {
         self.list.len() + self.more
     }
 
-    /// Nothing, or the one fault there is, or all of them in one error at `path`. A fault that names
-    /// no path is `path`'s own.
-    pub fn into_result(self, path: Option<&Path>) -> Result<()> {
+    /// Nothing, or the one fault there is, or all of them in one error of so many shards at `path`. A
+    /// fault that names no path is `path`'s own.
+    pub fn into_result(self, path: Option<&Path>, shards: usize) -> Result<()> {
         let Faults { list, more } = self;
         let here = |error: Error| match path {
             Some(path) => error.in_file(path),
@@ -52,7 +52,7 @@ impl Faults {
         match faults.len() + more {
             0 => Ok(()),
             1 => Err(faults.remove(0)),
-            _ => Err(here(Error::new(ErrorKind::Faults { faults, more }))),
+            _ => Err(here(Error::new(ErrorKind::Faults { faults, more, shards }))),
         }
     }
 }

@@ -254,7 +254,7 @@ impl OpenOptions {
             });
         }
         let places = Places::of_all(&files, &mut faults)?;
-        faults.into_result(directory)?;
+        faults.into_result(directory, files.len())?;
         let path = match paths {
             [only] => Some(only.clone()),
             _ => directory.map(Path::to_owned),
@@ -284,7 +284,7 @@ impl OpenOptions {
         }
         // 2. The tensors.
         let (places, unassigned) = Places::assigned(&files, &index, &mut faults)?;
-        faults.into_result(Some(path))?;
+        faults.into_result(Some(path), files.len())?;
         // 3. What is beside them.
         let is_ignored = |path: &PathBuf| {
             let name = path.file_name().map(|name| name.to_string_lossy());

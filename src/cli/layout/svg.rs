@@ -31,14 +31,17 @@ pub const MARK: &str = "<svg class=\"barest-layout\"";
 
 const STYLE: &str = include_str!("svg/style.css");
 
-pub fn draw(picture: &Picture<'_>) -> String {
+/// Draws files, one below the other.
+pub fn draw(pictures: &[Picture<'_>]) -> String {
     // 1. The parts, from the top; each takes the height that it needs.
     let mut page = Page::new();
-    title(picture, &mut page);
-    sum(picture, &mut page);
-    head::draw(picture, &mut page);
-    bars::draw(picture, &mut page);
-    tables::draw(picture, &mut page);
+    for picture in pictures {
+        title(picture, &mut page);
+        sum(picture, &mut page);
+        head::draw(picture, &mut page);
+        bars::draw(picture, &mut page);
+        tables::draw(picture, &mut page);
+    }
     let (body, height) = page.finish();
     // 2. What stands around them.
     let mut svg = Xml::new();
@@ -52,9 +55,12 @@ pub fn draw(picture: &Picture<'_>) -> String {
             .with("role", "img")
             .with("aria-labelledby", "barest-layout-title barest-layout-desc"),
     );
-    let heading = format!("The layout of {}", picture.name);
+    let heading = match pictures {
+        [only] => format!("The layout of {}", only.name),
+        several => format!("The layout of a model of {} files", several.len()),
+    };
     svg.words(Tag::new("title").with("id", "barest-layout-title"), &heading);
-    svg.words(Tag::new("desc").with("id", "barest-layout-desc"), &description(picture));
+    svg.words(Tag::new("desc").with("id", "barest-layout-desc"), &description(pictures));
     svg.words(Tag::new("style"), STYLE);
     svg.leaf(Area::new(0.0, 0.0, WIDTH, height).tag("rect", "paper"));
     svg.append(&body);
@@ -63,7 +69,11 @@ pub fn draw(picture: &Picture<'_>) -> String {
 }
 
 /// The picture for those who do not see it.
-fn description(picture: &Picture<'_>) -> String {
+fn description(pictures: &[Picture<'_>]) -> String {
+    pictures.iter().map(description_of_one).collect::<Vec<_>>().join(" ")
+}
+
+fn description_of_one(picture: &Picture<'_>) -> String {
     let (n, data_len) = (picture.header.header_len(), picture.header.data_len());
     let padding = match picture.padding().len() {
         1 => "1 is".to_owned(),
