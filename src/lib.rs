@@ -1,7 +1,8 @@
 //! From a safetensors file on disk to a tensor you can compute with, and nothing in between.
 //!
 //! The way in is [`Model`]: [`Model::read`] is safe and copies, [`Model::map`] copies nothing and
-//! asks for a promise. A [`TensorView`] borrows from it, a [`Tensor`] keeps it alive.
+//! asks for a promise. A [`TensorView`] borrows from it, a [`Tensor`] keeps it alive. An [`Index`] has
+//! read the headers alone: of a file, or of all shards of a model.
 //! [`Header::parse`] needs no file at all. Everything is in one folder, `src/barest/`, which can be
 //! copied into another crate.
 
@@ -53,6 +54,10 @@ struct Note12;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/13-odd-addresses.md")]
 struct Note13;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/14-one-model-many-files.md")]
+struct Note14;
 
 #[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/16-vendor-it.md")]

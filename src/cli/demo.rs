@@ -12,9 +12,10 @@ pub const HELP: &str = "\
 usage: barest demo DIR
 
 Writes the sample model into DIR, which is made if need be: a Llama of four layers
-with BF16 weights, 2 MB, the same bytes on every machine; and three siblings that
-are broken in ways that are met in practice. A file that is there already is left
-alone if it is the same, and is an error if it is not.
+with BF16 weights, 2 MB, the same bytes on every machine; the same in three shards
+with an index; and three siblings that are broken in ways that are met in practice. A
+file that is there already is left alone if it is the same, and is an error if it is
+not.
 ";
 
 pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
@@ -27,7 +28,9 @@ pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
         return Err(usage("demo", "the directory has no name".to_owned()));
     }
     let directory = Path::new(directory);
-    fs::create_dir_all(directory).map_err(|error| bad(directory, "make", error))?;
+    for folder in [directory, &directory.join(sample::SHARDED)] {
+        fs::create_dir_all(folder).map_err(|error| bad(folder, "make", error))?;
+    }
     for file in sample::files() {
         let path = directory.join(file.name);
         write_new(&path, &file.bytes).map_err(|error| bad(&path, "write", error))?;
@@ -40,11 +43,13 @@ pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
         )?;
     }
     let model = for_a_shell(&directory.join(sample::MODEL_NAME).to_string_lossy());
-    let all = for_a_shell(&directory.to_string_lossy()) + "/*.safetensors";
+    let directory = for_a_shell(&directory.to_string_lossy());
     writeln!(
         output,
-        "\nNow try:\n  barest ls {model}\n  barest check {all}\n  barest dump {model} {} 8",
-        sample::FAMOUS_TENSOR
+        "\nNow try:\n  barest ls {model}\n  barest check {directory}/*.safetensors\n  \
+         barest dump {model} {} 8\n  barest ls --depth 3 {directory}/{}",
+        sample::FAMOUS_TENSOR,
+        sample::SHARDED
     )?;
     Ok(())
 }

@@ -5,12 +5,15 @@
 
 /// A file of the sample: its name, what is to be known of it, and its bytes.
 pub struct SampleFile {
-    pub name: &'static str,
+    pub name: String,
     pub about: &'static str,
     pub bytes: Vec<u8>,
 }
 
 pub const MODEL_NAME: &str = "sample.safetensors";
+
+/// The directory of the same model in shards.
+pub const SHARDED: &str = "sharded";
 
 /// A matrix that is large enough to look at.
 pub const FAMOUS_TENSOR: &str = "model.layers.2.mlp.up_proj.weight";
@@ -32,39 +35,80 @@ struct Weight {
 pub fn files() -> Vec<SampleFile> {
     let model = model();
     let cut = model[..model.len() * 3 / 5].to_vec();
-    vec![
-        SampleFile {
-            name: "broken-cut.safetensors",
-            about: "a download that stopped at 60 %",
-            bytes: cut,
-        },
-        SampleFile {
-            name: "broken-overlap.safetensors",
-            about: "one tensor lies over another",
-            bytes: with_overlap(&model),
-        },
-        SampleFile {
-            name: "broken-pointer.safetensors",
-            about: "what is left where Git LFS was not installed",
-            bytes: pointer(model.len()),
-        },
-        SampleFile { name: MODEL_NAME, about: "a Llama of 4 layers in BF16", bytes: model },
-    ]
+    let file = |name: &str, about, bytes| SampleFile { name: name.to_owned(), about, bytes };
+    let mut files = vec![
+        file("broken-cut.safetensors", "a download that stopped at 60 %", cut),
+        file("broken-overlap.safetensors", "one tensor lies over another", with_overlap(&model)),
+        file(
+            "broken-pointer.safetensors",
+            "what is left where Git LFS was not installed",
+            pointer(model.len()),
+        ),
+        file(MODEL_NAME, "a Llama of 4 layers in BF16", model),
+    ];
+    files.extend(sharded());
+    files
 }
 
 /// The sample model.
 pub fn model() -> Vec<u8> {
+    file_of(&sorted_weights())
+}
+
+/// The same model in three shards, and the index that tells which holds what.
+fn sharded() -> Vec<SampleFile> {
+    const SHARDS: usize = 3;
+    let weights = sorted_weights();
+    let name = |shard: usize| format!("model-{:05}-of-{SHARDS:05}.safetensors", shard + 1);
+    let total: usize = weights.iter().map(|weight| weight.data.len()).sum();
+    // 1. Shards of about one size, cut between tensors.
+    let mut rest = &weights[..];
+    let mut files = Vec::new();
+    let mut map = Vec::new();
+    for shard in 0..SHARDS {
+        let mut bytes = 0;
+        let count = rest.iter().take_while(|weight| {
+            let fits = bytes < total.div_ceil(SHARDS) || shard + 1 == SHARDS;
+            bytes += weight.data.len();
+            fits
+        });
+        let (part, others) = rest.split_at(count.count());
+        map.extend(part.iter().map(|weight| (&weight.name, name(shard))));
+        let name = format!("{SHARDED}/{}", name(shard));
+        files.push(SampleFile { name, about: "a third of it", bytes: file_of(part) });
+        rest = others;
+    }
+    // 2. The index, as the usual tools write it.
+    map.sort();
+    let entries: Vec<String> =
+        map.iter().map(|(name, shard)| format!("    \"{name}\": \"{shard}\"")).collect();
+    let index = format!(
+        "{{\n  \"metadata\": {{\n    \"total_size\": {total}\n  }},\n  \"weight_map\": {{\n{}\n  }}\n}}\n",
+        entries.join(",\n")
+    );
+    let name = format!("{SHARDED}/model.safetensors.index.json");
+    files.push(SampleFile { name, about: "which shard holds which tensor", bytes: index.into() });
+    files
+}
+
+/// All weights in the order of the file.
+fn sorted_weights() -> Vec<Weight> {
     let mut weights = weights();
     weights.sort_by(|one, other| {
         let key = |weight: &Weight| (weight.dtype != "F32", weight.name.clone());
         key(one).cmp(&key(other))
     });
+    weights
+}
+
+/// A file that holds these.
+fn file_of(weights: &[Weight]) -> Vec<u8> {
     // 1. The header, its offsets counting up, padded with spaces to a multiple of 8.
     let mut header = String::from(
         "{\"__metadata__\":{\"format\":\"pt\",\"about\":\"the sample model of barest\"}",
     );
     let mut end = 0;
-    for Weight { name, dtype, shape, data } in &weights {
+    for Weight { name, dtype, shape, data } in weights {
         let shape: Vec<String> = shape.iter().map(usize::to_string).collect();
         let shape = shape.join(",");
         let begin = end;
@@ -208,7 +252,10 @@ mod tests {
     fn each_sibling_is_broken_in_its_own_way() {
         for file in files() {
             let outcome = Header::parse(&file.bytes, file.bytes.len() as u64);
-            match (file.name, outcome.as_ref().map_err(|error| error.kind())) {
+            match (&*file.name, outcome.as_ref().map_err(|error| error.kind())) {
+                (name, outcome) if name.starts_with(SHARDED) => {
+                    assert_eq!(outcome.is_ok(), name.ends_with(".safetensors"), "{name}");
+                }
                 (MODEL_NAME, Ok(_))
                 | ("broken-cut.safetensors", Err(ErrorKind::Truncated { .. }))
                 | ("broken-pointer.safetensors", Err(ErrorKind::Foreign { .. }))
