@@ -35,6 +35,8 @@ pub enum ReadReason {
     Asked,
     /// `from_bytes` was called: there is no file.
     FromBytes,
+    /// It lies on a file system of this name, from which files are better read.
+    FileSystem(&'static str),
     /// The system, or the file system, refused to map; this is what it said.
     Refused(String),
 }
@@ -45,6 +47,9 @@ impl Display for Backing {
             Backing::Mapped => f.write_str("mapped"),
             Backing::Read { why: ReadReason::Asked } => f.write_str("read into memory"),
             Backing::Read { why: ReadReason::FromBytes } => f.write_str("copied from memory"),
+            Backing::Read { why: ReadReason::FileSystem(name) } => {
+                write!(f, "read into memory (not mapped: it lies on {name})")
+            }
             Backing::Read { why: ReadReason::Refused(message) } => {
                 write!(f, "read into memory (not mapped: {message})")
             }

@@ -28,6 +28,8 @@ pub struct Mapping {
     /// On a page boundary. Dangling if `len` is 0: the kernel maps no empty range.
     address: NonNull<u8>,
     len: usize,
+    /// Whether the pages are a file's, so that they can be dropped and read again.
+    of_file: bool,
 }
 
 // SAFETY: a Mapping is the sole owner of its range and reaches it through the kernel alone, which
@@ -62,10 +64,11 @@ impl Mapping {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         if range.is_empty() {
-            return Ok((Mapping { address: empty_address(), len: 0 }, 0));
+            return Ok((Mapping { address: empty_address(), len: 0, of_file: true }, 0));
         }
         let len = (range.end - start) as usize;
-        let mapping = Mapping::obtain(len, |len| sys::map_file(file, start, len))?;
+        let mut mapping = Mapping::obtain(len, |len| sys::map_file(file, start, len))?;
+        mapping.of_file = true;
         Ok((mapping, lead as usize))
     }
 
@@ -77,7 +80,7 @@ impl Mapping {
             0 => empty_address(),
             _ => map(len)?,
         };
-        Ok(Mapping { address, len })
+        Ok(Mapping { address, len, of_file: false })
     }
 
     /// Bytes mapped, from a page boundary of the file on; the end is not rounded.
@@ -137,6 +140,78 @@ impl Mapping {
         Ok(Residency { pages, first_page: touched.start / page_size })
     }
 
+    /// Reads the pages that a range of bytes touches into memory before returning; where the system
+    /// can, into the mapping as well. `file` is what was mapped, from `start` of it on.
+    ///
+    /// Fails with [`io::ErrorKind::UnexpectedEof`] where the file has become shorter, and otherwise as
+    /// [`Mapping::advise`] does.
+    pub(super) fn bring_in(&self, file: &File, start: u64, range: Range<usize>) -> io::Result<()> {
+        let pages = self.touched(&range)?;
+        if pages.is_empty() || !self.of_file {
+            return Ok(());
+        }
+        let offset = start + pages.start as u64;
+        // SAFETY: from a page boundary inside this mapping to a byte of it, and `&self` keeps it
+        // mapped.
+        unsafe {
+            let address = self.address.add(pages.start);
+            sys::bring_in(file, offset, address, range.end - pages.start)
+        }
+    }
+
+    /// Drops the pages that lie whole within a range of bytes, so that a neighbour keeps its own; the
+    /// last page of all, if the range ends where the mapping does. `file` is what was mapped, from
+    /// `start` of it on. No byte changes: touched again, a page is read again.
+    ///
+    /// Fails with [`io::ErrorKind::InvalidInput`] if the range leaves the mapping or the pages are no
+    /// file's: those would be lost.
+    pub(super) fn drop_pages(
+        &self,
+        file: &File,
+        start: u64,
+        range: Range<usize>,
+    ) -> io::Result<()> {
+        self.touched(&range)?;
+        let pages = pages_within(&range, self.len, sys::page_size());
+        if !self.of_file {
+            let message = "the pages are no file's and would be lost";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        if pages.is_empty() {
+            return Ok(());
+        }
+        let offset = start + pages.start as u64;
+        // SAFETY: whole pages inside this mapping, which `of_file` says is shared and read-only, and
+        // `&self` keeps it mapped.
+        unsafe { sys::drop_pages(file, offset, self.address.add(pages.start), pages.len()) }
+    }
+
+    /// Keeps the pages that a range of bytes touches in memory until [`Mapping::unlock`]; reads them in
+    /// first.
+    pub(super) fn lock(&self, range: Range<usize>) -> io::Result<()> {
+        let pages = self.touched(&range)?;
+        if pages.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: `touched` gives whole pages inside this mapping, and `&self` keeps it mapped.
+        unsafe { sys::lock(self.address.add(pages.start), range.end - pages.start) }
+    }
+
+    /// Lets go what was locked.
+    pub(super) fn unlock(&self, range: Range<usize>) {
+        if let Ok(pages) = self.touched(&range) {
+            if !pages.is_empty() {
+                // SAFETY: as in `lock`.
+                unsafe { sys::unlock(self.address.add(pages.start), range.end - pages.start) };
+            }
+        }
+    }
+
+    /// Whether the pages are a file's.
+    pub fn is_of_file(&self) -> bool {
+        self.of_file
+    }
+
     /// The whole pages that a range of bytes touches, counted from the mapping's start; no page for
     /// an empty range. The one place where ranges are checked.
     fn touched(&self, range: &Range<usize>) -> io::Result<Range<usize>> {
@@ -158,6 +233,17 @@ fn whole_pages(range: &Range<usize>, len: usize, page_size: usize) -> Option<Ran
         return Some(start..start);
     }
     Some(start..range.end.checked_next_multiple_of(page_size)?)
+}
+
+/// The whole pages within a range of bytes of a mapping of `len`; the last page of all counts as whole,
+/// though the mapping ends inside it.
+fn pages_within(range: &Range<usize>, len: usize, page_size: usize) -> Range<usize> {
+    let start = range.start.next_multiple_of(page_size);
+    let end = match range.end == len {
+        true => range.end.next_multiple_of(page_size),
+        false => range.end - range.end % page_size,
+    };
+    start..end.max(start)
 }
 
 /// Where an empty mapping is said to be: an address that is not null, on a page boundary.
@@ -362,6 +448,32 @@ mod tests {
         ] {
             assert_eq!(whole_pages(&range, len, PAGE), pages, "{range:?} of {len}");
         }
+    }
+
+    #[test]
+    fn pages_to_drop_round_inwards_but_for_the_last() {
+        for (range, len, pages) in [
+            (0..PAGE, PAGE * 2, 0..PAGE),
+            (1..PAGE * 2, PAGE * 3, PAGE..PAGE * 2),
+            (1..PAGE, PAGE * 3, PAGE..PAGE),
+            (5..9, PAGE * 3, PAGE..PAGE),
+            (PAGE..PAGE + 7, PAGE + 7, PAGE..PAGE * 2),
+            (PAGE + 1..PAGE + 7, PAGE + 7, PAGE * 2..PAGE * 2),
+            (0..0, 0, 0..0),
+        ] {
+            assert_eq!(pages_within(&range, len, PAGE), pages, "{range:?} of {len}");
+        }
+    }
+
+    #[test]
+    fn private_pages_are_never_dropped() {
+        let mut buffer = Buffer::zeroed(PAGE * 2).unwrap();
+        buffer.as_mut_slice().fill(7);
+        let sealed = buffer.seal().unwrap();
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        let refused = sealed.mapping().drop_pages(&file, 0, 0..PAGE * 2).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+        assert!(sealed.iter().all(|&byte| byte == 7));
     }
 
     #[test]

@@ -61,6 +61,8 @@ mod model; // from a path to a model
 
 mod scope; // names below a prefix, and a checklist of what was asked for
 
+mod pages; // which pages are in memory; to bring, keep and drop them
+
 #[cfg(test)]
 mod skip;
 
@@ -76,6 +78,7 @@ pub use index::{Index, ShardFile, Summary};
 pub use mapping::{Mapping, Mmap, Residency};
 pub use model::Model;
 pub use options::OpenOptions;
+pub use pages::{Eviction, Locked, Memory, PageCount, Pages, Prefetcher};
 pub use progress::Progress;
 pub use scope::{Checklist, Scope};
 pub use shard::Shard;

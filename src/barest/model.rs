@@ -41,8 +41,9 @@ impl Headers for [Arc<Shard>] {
 
 impl Model {
     /// Opens a file, an index or a directory (see [`Index::open`]): maps it, or reads it where the
-    /// system or the file system cannot map; [`Model::backing`] tells which. Otherwise as
-    /// [`Model::map`].
+    /// system or the file system cannot map, and where mapping is a bad idea: on NFS, SMB, FUSE, 9p,
+    /// Lustre and their like a page that cannot be fetched is a signal and no error, and each fault
+    /// waits for the network. [`Model::backing`] tells which. Otherwise as [`Model::map`].
     ///
     /// # Safety
     ///
@@ -141,6 +142,10 @@ impl Model {
         &self.parts.catalogue.summary
     }
 
+    pub(super) fn shared_shards(&self) -> &[Arc<Shard>] {
+        &self.parts.shards
+    }
+
     /// The place of a tensor in the order of [`Model::tensors`].
     pub(super) fn position(&self, name: &str) -> Option<usize> {
         self.parts.catalogue.places.find(name, &self.parts.shards[..])
@@ -178,13 +183,16 @@ impl Index {
         })
     }
 
-    /// Maps each file, or reads it where it cannot be mapped, as [`Model::open`] does.
+    /// Maps each file, or reads it where it cannot or should not be mapped, as [`Model::open`] does.
     ///
     /// # Safety
     ///
     /// As for [`Model::map`].
     pub unsafe fn map_or_read(self) -> Result<Model> {
         self.with_bytes(|file, range, options| {
+            if let Some(name) = sys::better_read(file) {
+                return read(file, range, options, ReadReason::FileSystem(name));
+            }
             // SAFETY: the caller's promise, passed on.
             match unsafe { map(file, range.clone()) } {
                 Ok(bytes) => Ok(bytes),

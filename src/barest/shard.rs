@@ -65,6 +65,12 @@ impl Shard {
         lead + memory.start..lead + memory.end
     }
 
+    /// Where in the file the mapping begins: at a page boundary, or at the model's own start if it was
+    /// read.
+    pub(super) fn mapping_start(&self) -> u64 {
+        self.header().model_start() - self.bytes.lead() as u64
+    }
+
     /// The bytes of a range of the file that the header's proof covers.
     pub(super) fn slice(&self, range: Range<u64>) -> &[u8] {
         &self.bytes.as_slice()[self.in_memory(range)]

@@ -38,6 +38,17 @@ pub enum ErrorKind {
         /// What the system said.
         source: io::Error,
     },
+    /// There is less memory left than pages would need.
+    WouldNotFit {
+        /// Bytes of the pages that are not in memory.
+        need: u64,
+        /// Bytes that are left.
+        have: u64,
+        /// Who says so.
+        limit: &'static str,
+    },
+    /// Pages that have no file behind them: dropped, their bytes would be lost.
+    NotFileBacked,
     /// The call was cancelled, see [`Progress::cancel`](super::super::Progress::cancel).
     Cancelled,
     /// The path leads to something that is no regular file.
@@ -471,6 +482,13 @@ impl Display for ErrorKind {
             CannotBeMapped { source } => write!(
                 f,
                 "files of this file system cannot be mapped ({source}): read it instead, as open does"
+            ),
+            WouldNotFit { need, have, limit } => write!(
+                f,
+                "does not fit: {need} bytes are not in memory yet, {have} bytes are the {limit}"
+            ),
+            NotFileBacked => f.write_str(
+                "its pages were read, not mapped: no file is behind them, and dropped they would be lost",
             ),
             Cancelled => f.write_str("cancelled"),
             NotAFile { found } => write!(f, "not a regular file but {found}"),

@@ -7,6 +7,8 @@ use super::Advice;
 use std::ffi::c_int;
 
 pub const MAP_ANONYMOUS: c_int = 0x1000;
+pub const MAP_FIXED: c_int = 0x10;
+pub const MAP_NORESERVE: c_int = 0x40;
 pub const O_NONBLOCK: c_int = 4;
 pub const TIOCGWINSZ: u64 = 0x4008_7468;
 

@@ -26,31 +26,36 @@ pub struct Rlimit {
     not(any(target_arch = "mips64", target_arch = "mips64r6", target_arch = "sparc64"))
 ))]
 mod resource {
+    pub const RLIMIT_MEMLOCK: i32 = 8;
     pub const RLIMIT_NOFILE: i32 = 7;
     pub const RLIMIT_AS: i32 = 9;
 }
 #[cfg(any(target_arch = "mips64", target_arch = "mips64r6"))]
 mod resource {
+    pub const RLIMIT_MEMLOCK: i32 = 9;
     pub const RLIMIT_NOFILE: i32 = 5;
     pub const RLIMIT_AS: i32 = 6;
 }
 #[cfg(all(any(target_os = "linux", target_os = "android"), target_arch = "sparc64"))]
 mod resource {
+    pub const RLIMIT_MEMLOCK: i32 = 8;
     pub const RLIMIT_NOFILE: i32 = 6;
     pub const RLIMIT_AS: i32 = 9;
 }
 #[cfg(target_vendor = "apple")]
 mod resource {
+    pub const RLIMIT_MEMLOCK: i32 = 6;
     pub const RLIMIT_NOFILE: i32 = 8;
     pub const RLIMIT_AS: i32 = 5;
 }
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 mod resource {
+    pub const RLIMIT_MEMLOCK: i32 = 6;
     pub const RLIMIT_NOFILE: i32 = 8;
     // OpenBSD has none, and answers that the number is not valid.
     pub const RLIMIT_AS: i32 = 10;
 }
-pub use resource::{RLIMIT_AS, RLIMIT_NOFILE};
+pub use resource::{RLIMIT_AS, RLIMIT_MEMLOCK, RLIMIT_NOFILE};
 
 // POSIX.1-2024.
 unsafe extern "C" {
@@ -75,6 +80,71 @@ pub fn of_open_files(error: &std::io::Error) -> Option<Limit> {
         }
         _ => None,
     }
+}
+
+/// How many bytes this process may lock.
+pub fn locked_memory() -> Option<u64> {
+    soft_limit(RLIMIT_MEMLOCK)
+}
+
+/// Memory that could be had without taking it from anybody.
+pub struct Available {
+    pub bytes: u64,
+    /// Who decides.
+    pub limit: &'static str,
+}
+
+/// The least of what the machine has left and what the control groups of this process allow; `None`
+/// where nobody tells.
+pub fn available_memory() -> Option<Available> {
+    let kib = number_behind("/proc/meminfo", "MemAvailable:")?;
+    let machine = Available { bytes: kib.saturating_mul(1024), limit: "memory available" };
+    let group = cgroup_folders().iter().filter_map(|folder| left_in_cgroup(folder)).min();
+    match group {
+        Some(bytes) if bytes < machine.bytes => {
+            Some(Available { bytes, limit: "memory left of the control group's limit" })
+        }
+        _ => Some(machine),
+    }
+}
+
+/// The folders of this process's control group and of those around it, version 2 or 1.
+fn cgroup_folders() -> Vec<std::path::PathBuf> {
+    let text = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let folder = |line: &str| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        let root = match controllers {
+            "" => "/sys/fs/cgroup",
+            _ if controllers.split(',').any(|name| name == "memory") => "/sys/fs/cgroup/memory",
+            _ => return None,
+        };
+        let root = std::path::Path::new(root);
+        let folder = root.join(path.trim_start_matches('/'));
+        let below = |folder: &&std::path::Path| folder.starts_with(root);
+        Some(folder.ancestors().take_while(below).map(ToOwned::to_owned).collect::<Vec<_>>())
+    };
+    text.lines().filter_map(folder).flatten().collect()
+}
+
+/// What a control group may still take. Its page cache counts, but is given up first: what cannot be
+/// given up is the memory without a file.
+fn left_in_cgroup(folder: &std::path::Path) -> Option<u64> {
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let limit = number_in(&file("memory.max"))
+        .or_else(|| number_in(&file("memory.limit_in_bytes")))
+        // Version 1 says "no limit" by a number near 2^63.
+        .filter(|&limit| limit < 1 << 60)?;
+    let stat = file("memory.stat");
+    let held = number_behind(&stat, "anon ").or_else(|| number_behind(&stat, "total_rss "));
+    Some(limit.saturating_sub(held.unwrap_or(0)))
+}
+
+/// The number in the line of a file that begins with a word.
+fn number_behind(path: &str, word: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let rest = text.lines().find_map(|line| line.strip_prefix(word))?;
+    rest.split_whitespace().next()?.parse().ok()
 }
 
 /// The limit behind an error of `mmap`; `None` if it has another cause.

@@ -11,6 +11,19 @@ pub const MAP_ANONYMOUS: c_int = 0x800;
 #[cfg(not(any(target_arch = "mips64", target_arch = "mips64r6")))]
 pub const MAP_ANONYMOUS: c_int = 0x20;
 
+pub const MAP_FIXED: c_int = 0x10;
+#[cfg(any(target_arch = "mips64", target_arch = "mips64r6"))]
+pub const MAP_NORESERVE: c_int = 0x400;
+#[cfg(any(target_arch = "powerpc64", target_arch = "sparc64"))]
+pub const MAP_NORESERVE: c_int = 0x40;
+#[cfg(not(any(
+    target_arch = "mips64",
+    target_arch = "mips64r6",
+    target_arch = "powerpc64",
+    target_arch = "sparc64"
+)))]
+pub const MAP_NORESERVE: c_int = 0x4000;
+
 #[cfg(any(target_arch = "mips64", target_arch = "mips64r6"))]
 pub const O_NONBLOCK: c_int = 0x80;
 #[cfg(target_arch = "sparc64")]
@@ -40,6 +53,7 @@ pub const TIOCGWINSZ: u64 = 0x5413;
 
 pub const MADV_HUGEPAGE: c_int = 14;
 pub const MADV_COLD: c_int = 20;
+pub const MADV_PAGEOUT: c_int = 21;
 pub const MADV_POPULATE_READ: c_int = 22;
 
 /// The number of an advice that only some systems have.

@@ -52,9 +52,13 @@ on_posix! {
     mod bsd;
     #[cfg(any(target_os = "linux", target_os = "android"))]
     mod linux;
+    mod file_system;
     mod limits;
+    mod paging;
     mod posix;
-    pub use limits::{Limit, of_mappings, of_open_files};
+    pub use file_system::better_read;
+    pub use limits::{Available, Limit, available_memory, of_mappings, of_open_files};
+    pub use paging::{bring_in, drop_pages, lock, of_locked_memory, tells_residency, unlock};
     pub use posix::{
         advise, map_anonymous, map_file, open, page_faults, page_size, protect, release,
         residency, terminal_columns,
@@ -67,8 +71,9 @@ on_posix! {
 elsewhere! {
     mod other;
     pub use other::{
-        Limit, advise, map_anonymous, map_file, of_mappings, of_open_files, open, page_faults,
-        page_size, protect, release, residency, terminal_columns,
+        Available, Limit, advise, available_memory, better_read, bring_in, drop_pages, lock,
+        map_anonymous, map_file, of_locked_memory, of_mappings, of_open_files, open, page_faults,
+        page_size, protect, release, residency, tells_residency, terminal_columns, unlock,
     };
 }
 

@@ -88,6 +88,58 @@ pub fn of_mappings(_: &io::Error) -> Option<Limit> {
 }
 
 /// `None`: nobody to ask.
+pub fn of_locked_memory(_: &io::Error) -> Option<Limit> {
+    None
+}
+
+/// Memory that could be had.
+pub struct Available {
+    pub bytes: u64,
+    pub limit: &'static str,
+}
+
+/// `None`: nobody to ask.
+pub fn available_memory() -> Option<Available> {
+    None
+}
+
+/// `None`: files are read here wherever they lie.
+pub fn better_read(_: &File) -> Option<&'static str> {
+    None
+}
+
+/// # Safety
+///
+/// None is needed here; the signature is that of the systems which can.
+pub unsafe fn bring_in(_: &File, _: u64, _: NonNull<u8>, _: usize) -> io::Result<()> {
+    Err(unsupported("bringing pages in"))
+}
+
+/// # Safety
+///
+/// None is needed here; the signature is that of the systems which can.
+pub unsafe fn drop_pages(_: &File, _: u64, _: NonNull<u8>, _: usize) -> io::Result<()> {
+    Err(unsupported("dropping pages"))
+}
+
+/// # Safety
+///
+/// None is needed here; the signature is that of the systems which can.
+pub unsafe fn lock(_: NonNull<u8>, _: usize) -> io::Result<()> {
+    Err(unsupported("locking pages"))
+}
+
+/// # Safety
+///
+/// None is needed here; nothing was locked.
+pub unsafe fn unlock(_: NonNull<u8>, _: usize) {}
+
+/// Nobody tells anything.
+pub fn tells_residency(_: &File) -> bool {
+    false
+}
+
+/// `None`: nobody to ask.
 pub fn page_faults() -> Option<PageFaults> {
     None
 }

@@ -26,6 +26,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 // The same on every system of this file.
+const PROT_NONE: c_int = 0;
 const PROT_READ: c_int = 1;
 const PROT_WRITE: c_int = 2;
 const MAP_SHARED: c_int = 1;
@@ -113,7 +114,64 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// shared, at an address of the kernel's choosing. No page is read. The mapping outlives the
 /// descriptor.
 pub fn map_file(file: &File, offset: u64, len: usize) -> io::Result<NonNull<u8>> {
-    map(len, PROT_READ, MAP_SHARED, file.as_raw_fd(), offset)
+    let address = map(len, PROT_READ, MAP_SHARED, file.as_raw_fd(), offset)?;
+    if cfg!(target_os = "linux") && len >= WORTH_HUGE_PAGES && !suits_huge_pages(address, offset) {
+        if let Some(better) = map_for_huge_pages(file, offset, len) {
+            // SAFETY: the first mapping, which nobody has seen.
+            unsafe { release(address, len) };
+            return Ok(better);
+        }
+    }
+    Ok(address)
+}
+
+/// Bytes of a huge page on x86-64, and on arm64 with pages of 4 KiB.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// From here on an address is chosen with care.
+const WORTH_HUGE_PAGES: usize = 64 << 20;
+
+/// Whether a huge page of the file would lie on a huge page of addresses. Younger kernels see to it
+/// themselves on some file systems.
+fn suits_huge_pages(address: NonNull<u8>, offset: u64) -> bool {
+    address.as_ptr() as usize % HUGE_PAGE == (offset % HUGE_PAGE as u64) as usize
+}
+
+/// The same mapping at an address that suits huge pages; `None` if there is no room to choose from.
+fn map_for_huge_pages(file: &File, offset: u64, len: usize) -> Option<NonNull<u8>> {
+    // 1. Addresses of our own, more than are needed.
+    let reserved = len.checked_add(HUGE_PAGE)?.next_multiple_of(page_size());
+    let flags = MAP_PRIVATE | numbers::MAP_ANONYMOUS | numbers::MAP_NORESERVE;
+    let start = map(reserved, PROT_NONE, flags, -1, 0).ok()?;
+    let phase = (offset % HUGE_PAGE as u64) as usize;
+    let lead = (phase + HUGE_PAGE - start.as_ptr() as usize % HUGE_PAGE) % HUGE_PAGE;
+    // SAFETY: `lead` is less than a huge page, by which the reservation is longer than the mapping.
+    let address = unsafe { start.add(lead) };
+    // 2. The mapping in place of a part of them.
+    let flags = MAP_SHARED | numbers::MAP_FIXED;
+    // SAFETY: with MAP_FIXED the kernel replaces what lies there: our own reservation, which reaches
+    // from before `address` to behind its `len` bytes, and which nobody refers to.
+    let mapped = unsafe {
+        let (to, descriptor) = (address.as_ptr().cast(), file.as_raw_fd());
+        mmap(to, len, PROT_READ, flags, descriptor, offset as i64)
+    };
+    if mapped as usize == MAP_FAILED {
+        // SAFETY: the whole reservation, which nobody refers to. Where it was replaced, it is gone.
+        unsafe { release(start, reserved) };
+        return None;
+    }
+    // 3. What is left of them goes back: whole pages before and behind.
+    let end = (lead + len).next_multiple_of(page_size());
+    // SAFETY: both parts belong to the reservation and not to the mapping.
+    unsafe {
+        if lead > 0 {
+            release(start, lead);
+        }
+        if end < reserved {
+            release(start.add(end), reserved - end);
+        }
+    }
+    Some(address)
 }
 
 /// Zeroed memory of this process alone, `len` bytes, above 0, on a page boundary.
@@ -249,7 +307,7 @@ fn check(status: c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::super::super::skip::skip;
-    use super::super::limits;
+    use super::super::{limits, paging};
     use super::*;
     use std::mem::offset_of;
     use std::process::Command;
@@ -292,7 +350,10 @@ mod tests {
     fn the_c_compiler_agrees_on_every_constant_size_and_offset() {
         #[rustfmt::skip]
         let ours: Vec<(&str, u64)> = vec![
+            ("PROT_NONE", PROT_NONE as u64),
             ("PROT_READ", PROT_READ as u64),
+            ("MAP_FIXED", numbers::MAP_FIXED as u64),
+            ("MAP_NORESERVE", numbers::MAP_NORESERVE as u64),
             ("PROT_WRITE", PROT_WRITE as u64),
             ("MAP_SHARED", MAP_SHARED as u64),
             ("MAP_PRIVATE", MAP_PRIVATE as u64),
@@ -307,12 +368,18 @@ mod tests {
             #[cfg(any(target_os = "linux", target_os = "android"))]
             ("MADV_COLD", numbers::MADV_COLD as u64),
             #[cfg(any(target_os = "linux", target_os = "android"))]
+            ("MADV_PAGEOUT", numbers::MADV_PAGEOUT as u64),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
             ("MADV_POPULATE_READ", numbers::MADV_POPULATE_READ as u64),
             ("_SC_PAGESIZE", numbers::SC_PAGESIZE as u64),
             ("O_NONBLOCK", numbers::O_NONBLOCK as u64),
             ("TIOCGWINSZ", numbers::TIOCGWINSZ),
             ("RUSAGE_SELF", RUSAGE_SELF as u64),
             ("STDOUT_FILENO", STDOUT as u64),
+            ("RLIMIT_MEMLOCK", limits::RLIMIT_MEMLOCK as u64),
+            ("MADV_DONTNEED", paging::MADV_DONTNEED as u64),
+            #[cfg(not(any(target_vendor = "apple", target_os = "openbsd")))]
+            ("POSIX_FADV_DONTNEED", paging::POSIX_FADV_DONTNEED as u64),
             ("RLIMIT_NOFILE", limits::RLIMIT_NOFILE as u64),
             #[cfg(not(target_os = "openbsd"))]
             ("RLIMIT_AS", limits::RLIMIT_AS as u64),

@@ -1,0 +1,294 @@
+//! How are pages in memory before they are needed, in the order in which they are?
+//!
+//! ```text
+//!   parts ──▶ pieces of 8 MiB, in the order of use ──▶ two threads take one after the other:
+//!             │                                         is it there? else read it in, and map it
+//!             └ a flag for each: whoever needs a tensor waits for its pieces, and not for all
+//! ```
+//!
+//! Why not one call for all: `WILLNEED` over a whole file reads one read-ahead window and forgets the
+//! rest; `POPULATE_READ` over a whole file tells nothing until it is through. Why huge pages: a fault
+//! then brings 2 MiB instead of what the device reads ahead. Why the consumer waits instead of
+//! touching the page itself: two who read the same piece in small steps are slower than one who reads
+//! it in a large one.
+
+use super::super::error::{Error, ErrorKind, Result};
+use super::super::sys::{self, Advice};
+use super::super::tensor::TensorView;
+use super::{Pages, Run};
+use std::fmt::{self, Debug, Formatter};
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+/// Brings pages in, on threads of its own. Dropping it cancels what is left and waits for the pieces
+/// in work.
+pub struct Prefetcher {
+    work: Arc<Work>,
+    helpers: Vec<JoinHandle<()>>,
+}
+
+/// What the helpers share with those who wait.
+struct Work {
+    /// At most [`PIECE`] bytes of one run each.
+    pieces: Vec<Run>,
+    next: AtomicUsize,
+    bytes_done: AtomicU64,
+    bytes_read: AtomicU64,
+    cancelled: AtomicBool,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// For each piece: is it done?
+    ready: Vec<bool>,
+    /// The first failure; it ends the work.
+    failed: Option<Failure>,
+    /// Helpers at work.
+    working: usize,
+}
+
+/// A failure, to be told to everyone who waits.
+struct Failure {
+    piece: usize,
+    error: io::Error,
+}
+
+impl Failure {
+    fn error(&self) -> io::Error {
+        match self.error.raw_os_error() {
+            Some(number) => io::Error::from_raw_os_error(number),
+            None => self.error.kind().into(),
+        }
+    }
+}
+
+/// A helper at work; whoever waits is told when the last of them goes, however it does.
+struct AtWork(Arc<Work>);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.lock().working -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+/// One step: large enough for any disk, small enough to wait for.
+const PIECE: u64 = 8 << 20;
+
+const HELPERS: usize = 2;
+
+/// The size of a huge page on most machines; shorter runs have no use for one.
+const HUGE_PAGE: u64 = 2 << 20;
+
+/// More runs than these are no long ones, and each advised by itself is an area of its own to the
+/// kernel, of which a process may not have many.
+const MOST_ADVISED: usize = 256;
+
+impl Pages {
+    /// Starts to bring the pages in, in their order; returns at once. Parts that were read instead of
+    /// mapped are there already, and pages in memory are left as they are.
+    ///
+    /// Fails with [`WouldNotFit`](ErrorKind::WouldNotFit) if the machine, or the control group of this
+    /// process, has less memory left than the missing pages need: they would drive each other out.
+    pub fn prefetch(&self) -> Result<Prefetcher> {
+        let page_size = sys::page_size() as u64;
+        let mapped = self.runs.iter().filter(|run| run.is_mapped());
+        let count: super::PageCount = mapped.map(Run::count).sum::<Result<_>>()?;
+        let need = (count.mapped - count.in_memory) as u64 * page_size;
+        match sys::available_memory() {
+            Some(sys::Available { bytes: have, limit }) if need > have => {
+                Err(Error::new(ErrorKind::WouldNotFit { need, have, limit }))
+            }
+            _ => self.prefetch_regardless(),
+        }
+    }
+
+    /// [`Pages::prefetch`] without asking whether there is room.
+    pub fn prefetch_regardless(&self) -> Result<Prefetcher> {
+        // Huge pages, once. Where there are none nothing is lost.
+        for run in self.runs.iter().filter(|run| run.is_mapped()).take(MOST_ADVISED) {
+            if run.range.end - run.range.start >= HUGE_PAGE {
+                let _ = run.shard.mapping().advise(run.in_mapping(), Advice::HugePage);
+            }
+        }
+        let pieces = self.pieces();
+        let state = State { ready: vec![false; pieces.len()], ..State::default() };
+        let work = Arc::new(Work {
+            pieces,
+            next: AtomicUsize::new(0),
+            bytes_done: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
+            cancelled: AtomicBool::new(false),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
+        let mut prefetcher = Prefetcher { work, helpers: Vec::new() };
+        for _ in 0..HELPERS.min(prefetcher.work.pieces.len()) {
+            match prefetcher.start_helper() {
+                Err(error) if prefetcher.helpers.is_empty() => {
+                    return Err(Error::io("start a thread", error));
+                }
+                // One is slower than two, and enough.
+                _ => {}
+            }
+        }
+        Ok(prefetcher)
+    }
+
+    /// Pieces in the order of use, cut at multiples of their size, so that none cuts a huge page.
+    fn pieces(&self) -> Vec<Run> {
+        let mut pieces = Vec::new();
+        for run in self.runs.iter().filter(|run| run.is_mapped()) {
+            let mut start = run.range.start;
+            while start < run.range.end {
+                let end = run.range.end.min((start / PIECE + 1) * PIECE);
+                pieces.push(Run { shard: Arc::clone(&run.shard), range: start..end });
+                start = end;
+            }
+        }
+        pieces
+    }
+}
+
+impl Prefetcher {
+    fn start_helper(&mut self) -> io::Result<()> {
+        let work = Arc::clone(&self.work);
+        work.lock().working += 1;
+        let at_work = AtWork(work);
+        let helper = std::thread::Builder::new().name("barest-prefetch".to_owned());
+        self.helpers.push(helper.spawn(move || at_work.0.run())?);
+        Ok(())
+    }
+
+    /// [`Pages::prefetch`].
+    pub fn start(pages: &Pages) -> Result<Prefetcher> {
+        pages.prefetch()
+    }
+
+    /// Waits until the data of a tensor is in memory. At once, if it is none of the pages.
+    ///
+    /// Fails with [`Shrank`](ErrorKind::Shrank) if its file has become shorter, with
+    /// [`Io`](ErrorKind::Io) if a page cannot be read, and with [`Cancelled`](ErrorKind::Cancelled):
+    /// the first failure ends all work.
+    pub fn wait(&self, tensor: &TensorView<'_>) -> Result<()> {
+        let range = tensor.file_range();
+        let is_wanted =
+            |piece: &Run| Arc::ptr_eq(&piece.shard, tensor.shard) && overlap(&piece.range, &range);
+        let wanted = (0..).zip(&self.work.pieces).filter(|(_, piece)| is_wanted(piece));
+        self.work.wait_for(wanted.map(|(number, _)| number))
+    }
+
+    /// Waits until everything is in memory. Fails as [`Prefetcher::wait`] does.
+    pub fn wait_all(&self) -> Result<()> {
+        self.work.wait_for(0..self.work.pieces.len())
+    }
+
+    /// Bytes that are in memory now, and bytes of all parts.
+    pub fn progress(&self) -> (u64, u64) {
+        let len = |piece: &Run| piece.range.end - piece.range.start;
+        let all = self.work.pieces.iter().map(len).sum();
+        (self.work.bytes_done.load(Ordering::Relaxed), all)
+    }
+
+    /// Bytes of the pieces that were not whole in memory when their turn came. What was there already
+    /// costs one question a piece.
+    pub fn bytes_brought(&self) -> u64 {
+        self.work.bytes_read.load(Ordering::Relaxed)
+    }
+
+    /// Ends the work after the pieces that are being read. Those who wait for others get
+    /// [`Cancelled`](ErrorKind::Cancelled).
+    pub fn cancel(&self) {
+        // Under the lock, so that nobody goes to sleep between having looked and being woken.
+        let state = self.work.lock();
+        self.work.cancelled.store(true, Ordering::Relaxed);
+        drop(state);
+        self.work.changed.notify_all();
+    }
+}
+
+impl Drop for Prefetcher {
+    fn drop(&mut self) {
+        self.cancel();
+        for helper in self.helpers.drain(..) {
+            // A helper that panicked has said so; a drop has nothing to add.
+            let _ = helper.join();
+        }
+    }
+}
+
+impl Debug for Prefetcher {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (done, all) = self.progress();
+        write!(f, "Prefetcher({done} of {all} bytes)")
+    }
+}
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+impl Work {
+    /// A helper: takes one piece after the other.
+    fn run(&self) {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let is_over = self.cancelled.load(Ordering::Relaxed) || self.lock().failed.is_some();
+            let Some(piece) = self.pieces.get(number).filter(|_| !is_over) else { break };
+            let outcome = self.bring_in(piece);
+            let mut state = self.lock();
+            match outcome {
+                Ok(()) => {
+                    state.ready[number] = true;
+                    let bytes = piece.range.end - piece.range.start;
+                    self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
+                }
+                Err(error) => {
+                    state.failed.get_or_insert(Failure { piece: number, error });
+                }
+            }
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    fn bring_in(&self, piece: &Run) -> io::Result<()> {
+        let Some(file) = piece.shard.file() else { return Ok(()) };
+        // To populate what is there costs what its faults cost, and its user may not need them all.
+        let mapping = piece.shard.mapping();
+        let residency = mapping.residency(piece.in_mapping());
+        let is_told = sys::tells_residency(file);
+        if is_told && residency.is_ok_and(|pages| pages.resident() == pages.pages()) {
+            return Ok(());
+        }
+        self.bytes_read.fetch_add(piece.range.end - piece.range.start, Ordering::Relaxed);
+        mapping.bring_in(file, piece.shard.mapping_start(), piece.in_mapping())
+    }
+
+    fn wait_for(&self, pieces: impl Iterator<Item = usize>) -> Result<()> {
+        let mut state = self.lock();
+        for piece in pieces {
+            while !state.ready[piece] {
+                if let Some(failure) = &state.failed {
+                    let run = &self.pieces[failure.piece];
+                    return Err(run.cut_error("read pages in", failure.error()));
+                }
+                if self.cancelled.load(Ordering::Relaxed) || state.working == 0 {
+                    return Err(Error::new(ErrorKind::Cancelled));
+                }
+                // A poisoned lock would mean a panic between two assignments: the state is whole.
+                state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            }
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}

@@ -1,0 +1,224 @@
+//! How are pages brought in, dropped and held, and will the kernel say which are there?
+//!
+//! What the system surprises with:
+//! * dropping a page from the page cache does nothing while it is mapped anywhere: it has to leave
+//!   the mapping first, and then the cache;
+//! * `madvise(DONTNEED)` on private memory does not drop pages, it makes them zero: here it is only
+//!   for mapped files, and `mapping.rs` sees to it;
+//! * Linux answers questions about the page cache truly only to those who could write the file.
+
+use std::ffi::{c_int, c_void};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+
+// POSIX.1-2024; madvise is a common extension.
+unsafe extern "C" {
+    fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int;
+    fn mlock(address: *const c_void, length: usize) -> c_int;
+    fn munlock(address: *const c_void, length: usize) -> c_int;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn geteuid() -> u32;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn faccessat(
+        directory: c_int,
+        path: *const std::ffi::c_char,
+        mode: c_int,
+        flags: c_int,
+    ) -> c_int;
+    // Gives the error's number and leaves errno alone.
+    #[cfg(not(any(target_vendor = "apple", target_os = "openbsd")))]
+    fn posix_fadvise(descriptor: c_int, offset: i64, length: i64, advice: c_int) -> c_int;
+    #[cfg(target_vendor = "apple")]
+    fn msync(address: *mut c_void, length: usize, flags: c_int) -> c_int;
+    // Variadic, and declared so: on arm64 Apple passes variadic arguments on the stack.
+    #[cfg(target_vendor = "apple")]
+    fn fcntl(descriptor: c_int, command: c_int, ...) -> c_int;
+}
+
+pub const MADV_DONTNEED: c_int = 4;
+#[cfg(not(target_arch = "s390x"))]
+pub const POSIX_FADV_DONTNEED: c_int = 4;
+#[cfg(target_arch = "s390x")]
+pub const POSIX_FADV_DONTNEED: c_int = 6;
+const ENOMEM: i32 = 12;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const EFAULT: i32 = 14;
+
+/// Reads pages of a mapped file into memory before returning, and where the system can (Linux 5.14),
+/// into the mapping as well: `len` bytes from `address`, which are those from `offset` of the file.
+/// Pages that the file has lost are [`io::ErrorKind::UnexpectedEof`] and no signal.
+///
+/// # Safety
+///
+/// The range lies in one mapping of that file of ours, and `address` is on a page boundary.
+pub unsafe fn bring_in(
+    file: &File,
+    offset: u64,
+    address: NonNull<u8>,
+    len: usize,
+) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    loop {
+        use super::linux::MADV_POPULATE_READ;
+        // SAFETY: by this function's own contract; reading pages in changes no byte.
+        let status = unsafe { madvise(address.as_ptr().cast(), len, MADV_POPULATE_READ) };
+        if status == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match (error.raw_os_error(), error.kind()) {
+            (Some(EFAULT), _) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            (_, io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            // An older kernel.
+            (_, io::ErrorKind::InvalidInput) => break,
+            _ => return Err(error),
+        }
+    }
+    #[cfg(target_vendor = "apple")]
+    announce(file, offset, len);
+    let _ = address;
+    read_through(file, offset, len)
+}
+
+/// Tells Apple's kernel which part of the file will be read next: `F_RDADVISE`, which takes 32 bits
+/// of length. Untested: no Mac was at hand.
+#[cfg(target_vendor = "apple")]
+fn announce(file: &File, offset: u64, len: usize) {
+    /// `struct radvisory`.
+    #[repr(C)]
+    struct ReadAdvisory {
+        offset: i64,
+        count: c_int,
+    }
+    const F_RDADVISE: c_int = 44;
+    let count = c_int::try_from(len).unwrap_or(c_int::MAX);
+    let advisory = ReadAdvisory { offset: offset as i64, count };
+    // SAFETY: this command reads one `struct radvisory`. A refusal costs nothing but time.
+    let _ = unsafe { fcntl(file.as_raw_fd(), F_RDADVISE, &advisory) };
+}
+
+/// Brings a part of a file into the page cache by reading it and keeping nothing.
+fn read_through(file: &File, offset: u64, len: usize) -> io::Result<()> {
+    let mut scratch = vec![0; len.min(256 << 10)];
+    let (mut at, end) = (offset, offset + len as u64);
+    while at < end {
+        let most = scratch.len().min((end - at) as usize);
+        match super::read_at(file, &mut scratch[..most], at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => at += count as u64,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Drops pages of a mapped file, out of the mapping and then out of the page cache, where nobody else
+/// holds them. Touched again, they are read again.
+///
+/// # Safety
+///
+/// The range lies in one mapping of ours, which is that file's, shared and read-only: of private
+/// memory the bytes would be lost. `address` is on a page boundary.
+pub unsafe fn drop_pages(
+    file: &File,
+    offset: u64,
+    address: NonNull<u8>,
+    len: usize,
+) -> io::Result<()> {
+    // A large folio that reaches out of the range is dropped by neither of the two below; this splits
+    // it. A kernel or a file for which it does not work loses nothing.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    // SAFETY: clean pages of a file can be read again.
+    let _ = unsafe { madvise(address.as_ptr().cast(), len, super::linux::MADV_PAGEOUT) };
+    // SAFETY: the pages are the file's by this function's contract, so nothing is lost.
+    if unsafe { madvise(address.as_ptr().cast(), len, MADV_DONTNEED) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    #[cfg(target_vendor = "apple")]
+    {
+        const MS_INVALIDATE: c_int = 2;
+        let _ = (file, offset);
+        // SAFETY: as above. Untested: no Mac was at hand.
+        if unsafe { msync(address.as_ptr().cast(), len, MS_INVALIDATE) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    #[cfg(target_os = "openbsd")]
+    let _ = (file, offset);
+    #[cfg(not(any(target_vendor = "apple", target_os = "openbsd")))]
+    {
+        let (offset, len) = (offset as i64, len as i64);
+        // SAFETY: takes numbers, touches no memory of ours.
+        let number =
+            unsafe { posix_fadvise(file.as_raw_fd(), offset, len, POSIX_FADV_DONTNEED) };
+        if number != 0 {
+            return Err(io::Error::from_raw_os_error(number));
+        }
+    }
+    Ok(())
+}
+
+/// Reads pages in and keeps them in memory until [`unlock`].
+///
+/// # Safety
+///
+/// The range lies in one mapping of ours and `address` is on a page boundary.
+pub unsafe fn lock(address: NonNull<u8>, len: usize) -> io::Result<()> {
+    // SAFETY: by this function's own contract; no byte changes.
+    match unsafe { mlock(address.as_ptr().cast(), len) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Lets pages go again. An error would mean that the range is not ours, and there is nobody to report
+/// it to: drop calls this.
+///
+/// # Safety
+///
+/// As for [`lock`].
+pub unsafe fn unlock(address: NonNull<u8>, len: usize) {
+    // SAFETY: by this function's own contract.
+    let status = unsafe { munlock(address.as_ptr().cast(), len) };
+    debug_assert_eq!(status, 0, "munlock: {}", io::Error::last_os_error());
+}
+
+/// The limit behind an error of [`lock`]; `None` if it has another cause.
+pub fn of_locked_memory(error: &io::Error) -> Option<super::Limit> {
+    match (error.raw_os_error()?, error.kind()) {
+        (ENOMEM, _) | (_, io::ErrorKind::PermissionDenied | io::ErrorKind::WouldBlock) => {
+            let limit = super::limits::locked_memory()?;
+            let what = "bytes of locked memory";
+            Some(super::Limit { what, limit, advice: "ulimit -l, which counts KiB" })
+        }
+        _ => None,
+    }
+}
+
+/// Whether the kernel tells this process truly which pages of a file are in the page cache. To others
+/// than those who own the file or may write it, Linux (5.2) says that all are.
+pub fn tells_residency(file: &File) -> bool {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use std::os::unix::fs::MetadataExt;
+        const AT_FDCWD: c_int = -100;
+        const AT_EACCESS: c_int = 0x200;
+        const W_OK: c_int = 2;
+        // SAFETY: takes nothing, returns a number.
+        let user = unsafe { geteuid() };
+        if user == 0 || file.metadata().is_ok_and(|metadata| metadata.uid() == user) {
+            return true;
+        }
+        let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
+        // SAFETY: the path ends with a NUL and outlives the call.
+        unsafe { faccessat(AT_FDCWD, path.as_ptr().cast(), W_OK, AT_EACCESS) == 0 }
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        let _ = file;
+        true
+    }
+}
