@@ -12,14 +12,17 @@ mod arguments;
 mod check;
 mod demo;
 mod dump;
+mod evict;
 mod layout;
 mod ls;
 mod output;
+mod pages;
 mod sample;
 mod survey;
 mod table;
 mod tour;
 mod values;
+mod warm;
 mod watch;
 
 use arguments::Arguments;
@@ -37,11 +40,14 @@ struct Verb {
     run: fn(Arguments, &mut Output) -> Result<(), End>,
 }
 
-const VERBS: [Verb; 5] = [
+const VERBS: [Verb; 8] = [
     Verb { name: "ls", help: ls::HELP, run: ls::run },
     Verb { name: "check", help: check::HELP, run: check::run },
     Verb { name: "dump", help: dump::HELP, run: dump::run },
     Verb { name: "layout", help: layout::HELP, run: layout::run },
+    Verb { name: "pages", help: pages::HELP, run: pages::run },
+    Verb { name: "warm", help: warm::HELP, run: warm::run },
+    Verb { name: "evict", help: evict::HELP, run: evict::run },
     Verb { name: "demo", help: demo::HELP, run: demo::run },
 ];
 
@@ -53,6 +59,9 @@ usage: barest                            the story of one tensor, measured on th
        barest check PATH...              validate models in full
        barest dump PATH TENSOR [N]       values beside their raw bytes
        barest layout PATH                the picture of a file, also as SVG
+       barest pages PATH [PREFIX]        which pages are in memory
+       barest warm PATH [PREFIX...]      read them in, in this order
+       barest evict PATH [PREFIX...]     drop them
        barest demo DIR                   write the sample model, and broken ones
 
        barest VERB --help                more about a verb
