@@ -10,8 +10,10 @@
 //! ```
 //!
 //! Mapping reads nothing. A page is read when it is first touched, and then a file that became
-//! shorter than the mapping answers with SIGBUS, which no return value can report.
+//! shorter than the mapping answers with SIGBUS, which no return value can report: a mapped file is
+//! entered with the guard, `sys/sigbus`, which does something about it if the program asked it to.
 
+use super::sys::sigbus::{self, Watch};
 use super::sys::{self, Advice};
 use std::fmt::{self, Debug, Formatter};
 use std::fs::File;
@@ -28,6 +30,8 @@ pub struct Mapping {
     /// On a page boundary. Dangling if `len` is 0: the kernel maps no empty range.
     address: NonNull<u8>,
     len: usize,
+    /// The guard's entry, of a file's pages; given back before they are.
+    watch: Option<Watch>,
 }
 
 // SAFETY: a Mapping is the sole owner of its range and reaches it through the kernel alone, which
@@ -58,7 +62,11 @@ impl Mapping {
         if len > LONGEST {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        Mapping::obtain(len as usize, |len| sys::map_file(file, len))
+        let mut mapping = Mapping::obtain(len as usize, |len| sys::map_file(file, len))?;
+        if !mapping.is_empty() {
+            mapping.watch = sigbus::watch(mapping.address, mapping.len);
+        }
+        Ok(mapping)
     }
 
     fn obtain(
@@ -69,7 +77,7 @@ impl Mapping {
             0 => empty_address(),
             _ => map(len)?,
         };
-        Ok(Mapping { address, len })
+        Ok(Mapping { address, len, watch: None })
     }
 
     /// Bytes mapped: those of the file, not rounded to pages.
@@ -90,6 +98,20 @@ impl Mapping {
     /// Bytes of a page on this machine, asked for at run time.
     pub fn page_size() -> usize {
         sys::page_size()
+    }
+
+    /// Whether a touch of a page that the file has lost reads zeros and is noted, instead of ending
+    /// the process: [`sigbus::install`] was called, and the mapping is one of the 1,024 that are
+    /// guarded. Private memory cannot be lost, needs no guard and has none.
+    pub fn guarded(&self) -> bool {
+        self.watch.as_ref().is_some_and(Watch::is_guarded)
+    }
+
+    /// The poison mark: the lowest offset, in bytes from the mapping's start and on a page boundary,
+    /// at which the guard put zeros in the place of bytes that the file had lost. Nothing from there
+    /// on is to be trusted, whenever it was read. `None` if none was touched. Ask after reading.
+    pub fn poisoned(&self) -> Option<usize> {
+        self.watch.as_ref().and_then(Watch::poisoned)
     }
 
     /// Gives the kernel advice about the pages that a range of bytes touches (rounded outwards).
@@ -160,6 +182,8 @@ fn empty_address() -> NonNull<u8> {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // Other pages may come to these addresses as soon as they are free.
+        drop(self.watch.take());
         if self.len > 0 {
             // SAFETY: the range came from one successful map call of this length, `drop` runs once,
             // and whatever borrowed the pages borrowed from `self`.

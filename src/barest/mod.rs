@@ -69,5 +69,5 @@ pub use model::Model;
 pub use options::OpenOptions;
 pub use shard::Shard;
 pub use slice::Select;
-pub use sys::{Advice, PageFaults, page_faults, terminal_columns};
+pub use sys::{Advice, PageFaults, page_faults, sigbus, terminal_columns};
 pub use tensor::{Bf16View, Elements, Floats, Sliced, Tensor, TensorView};

@@ -7,6 +7,7 @@
 //! ```text
 //!   64-bit Linux, Android, Apple, BSDs   posix.rs + the numbers in linux.rs | apple.rs | bsd.rs
 //!   everything else (Windows, 32-bit)    other.rs: no mapping, memory from the allocator
+//!   SIGBUS, where a lost page is one     sigbus/, which says itself where that is
 //! ```
 
 macro_rules! on_posix {
@@ -69,6 +70,11 @@ elsewhere! {
         residency, terminal_columns,
     };
 }
+
+pub mod sigbus;
+
+#[cfg(test)]
+mod ask_c;
 
 use std::fs::File;
 use std::io;
