@@ -47,7 +47,11 @@ mod decode; // what number an element stands for
 
 mod slice; // which bytes belong to a part of a tensor
 
+mod seen; // is a file still the one that was opened?
+
 mod shard; // what belongs to one file
+
+mod whole; // are its bytes still those that were opened?
 
 mod tensor; // views of a tensor, borrowed or kept
 

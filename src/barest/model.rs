@@ -15,6 +15,7 @@ use super::looks_like;
 use super::mapping::{LONGEST, Mmap};
 use super::nearest::nearest;
 use super::options::OpenOptions;
+use super::seen::Seen;
 use super::shard::Shard;
 use super::sys;
 use super::tensor::TensorView;
@@ -56,6 +57,20 @@ impl Model {
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<Model> {
         // SAFETY: the caller's promise, passed on.
         unsafe { OpenOptions::new().map(path) }
+    }
+
+    /// Maps a file as [`Model::map`] does, and without a promise, because the kernel makes it: for a
+    /// memfd (by a path such as `/proc/self/fd/5`) that is sealed with `F_SEAL_WRITE` and
+    /// `F_SEAL_SHRINK`, and for a file with fs-verity. Linux alone.
+    ///
+    /// Fails as [`Model::map`] does, with [`NotImmutable`](ErrorKind::NotImmutable) for another file,
+    /// which says why, and with [`Unsupported`](ErrorKind::Unsupported) on another system. What root can
+    /// undo, a read-only mount or an immutable flag, does not count. A failing disk can still end the
+    /// process with SIGBUS, as any program that runs from it.
+    ///
+    /// Of fs-verity only the refusal was run: no kernel that has it was at hand.
+    pub fn map_immutable(path: impl AsRef<Path>) -> Result<Model> {
+        OpenOptions::new().map_immutable(path)
     }
 
     /// Reads a whole file into private memory on a page boundary, which is then protected against
@@ -118,6 +133,27 @@ impl Model {
     /// Whether a shard is mapped, or was read and why; `None` if there is no such shard.
     pub fn backing(&self, shard: usize) -> Option<&Backing> {
         Some(self.shards.get(shard)?.backing())
+    }
+
+    /// Whether the files are still what they were when they were opened: for after reading
+    /// [`bytes`](TensorView::bytes), element by element or through an iterator, which can report
+    /// nothing themselves. One call to the system for each file; reads no byte, faults no page.
+    ///
+    /// Asked is the descriptor that is held, never the path: length, time of modification, device and
+    /// inode are compared, and the time of change if the number of links is the same (replacing the
+    /// file by `rename` is fine; to rename *it* or to change its mode counts as a change). So whatever
+    /// others truncate, `write` or punch is reported; a store through somebody's writable mapping, a
+    /// time that was set back together with the link count, and a write within the clock's same tick
+    /// as the one before the model was opened may not be. Of a model that was read, a difference matters only if it
+    /// arose while it was read: the copy cannot change. From bytes without a file it is always `Ok`.
+    ///
+    /// Fails with [`Shrank`](ErrorKind::Shrank) for a file that is shorter now, with
+    /// [`Changed`](ErrorKind::Changed) for another difference, and with
+    /// [`Truncated`](ErrorKind::Truncated) if the guard (see
+    /// [`sigbus::install`](super::sigbus::install)) had to put zeros in the place of lost bytes: then with
+    /// their offset, and the first tensor that they concern.
+    pub fn still_whole(&self) -> Result<()> {
+        self.shards.iter().try_for_each(|shard| shard.still_whole())
     }
 
     fn of_one(shard: Shard) -> Model {
@@ -186,6 +222,17 @@ impl OpenOptions {
         })
     }
 
+    /// [`Model::map_immutable`] with these options.
+    pub fn map_immutable(&self, path: impl AsRef<Path>) -> Result<Model> {
+        self.shard(path.as_ref(), |file, len| {
+            vouched(file)?;
+            // SAFETY: the promise of `Mmap::map` is the kernel's: nobody can modify, truncate or
+            // punch this file any more. `vouched` has asked it of the very descriptor that is
+            // mapped, and what it vouches by cannot be undone.
+            unsafe { map(file, len) }.map_err(|error| map_error(error, len))
+        })
+    }
+
     /// [`Model::read`] with these options.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Model> {
         self.shard(path.as_ref(), |file, len| {
@@ -197,16 +244,18 @@ impl OpenOptions {
     pub fn from_bytes(&self, bytes: &[u8]) -> Result<Model> {
         let header = Header::parse_with_cap(bytes, bytes.len() as u64, self.header_cap)?;
         let bytes = Bytes::copied(bytes)?;
-        Ok(Model::of_one(Shard { path: None, file: None, header, bytes }))
+        Ok(Model::of_one(Shard { path: None, file: None, seen: None, header, bytes }))
     }
 
     /// Steps 1 to 4 of the module's text.
     fn shard(&self, path: &Path, bytes: impl FnOnce(&File, u64) -> Result<Bytes>) -> Result<Model> {
         let steps = || {
             let (file, len) = open_file(path)?;
+            let seen = Seen::of(&file, len)?;
             let header = read_header(&file, len, self.header_cap)?;
             let bytes = bytes(&file, len)?;
-            Ok(Shard { path: Some(path.to_owned()), file: Some(file), header, bytes })
+            let (path, file) = (Some(path.to_owned()), Some(file));
+            Ok(Shard { path, file, seen: Some(seen), header, bytes })
         };
         steps().map(Model::of_one).map_err(|error: Error| error.in_file(path))
     }
@@ -267,6 +316,18 @@ fn read_header(file: &File, len: u64, cap: u32) -> Result<Header> {
     let mut copy = zeros(header_len)?;
     read_exact_at(file, &mut copy, PREFIX as u64)?;
     Header::from_copy(copy, len)
+}
+
+/// Whether the kernel guarantees that the bytes of a file stay as they are.
+fn vouched(file: &File) -> Result<()> {
+    match sys::vouch(file) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(found)) => Err(Error::new(ErrorKind::NotImmutable { found })),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            Err(Error::new(ErrorKind::Unsupported { action: "vouch for a file's bytes" }))
+        }
+        Err(error) => Err(Error::io("ask who vouches for the file", error)),
+    }
 }
 
 /// Maps a file that was found to have `len` bytes.

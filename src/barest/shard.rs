@@ -7,6 +7,7 @@ use super::bytes::{Backing, Bytes};
 use super::escape::Shown;
 use super::header::{Header, Metadata};
 use super::mapping::Mapping;
+use super::seen::Seen;
 use std::fmt::{self, Debug, Formatter};
 use std::fs::File;
 use std::ops::Range;
@@ -17,6 +18,8 @@ use std::path::{Path, PathBuf};
 pub struct Shard {
     pub(super) path: Option<PathBuf>,
     pub(super) file: Option<File>,
+    /// What the file looked like before anything of it was read.
+    pub(super) seen: Option<Seen>,
     pub(super) header: Header,
     pub(super) bytes: Bytes,
 }

@@ -53,6 +53,12 @@ on_posix! {
     mod bsd;
     #[cfg(any(target_os = "linux", target_os = "android"))]
     mod linux;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    mod vouch;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub use vouch::vouch;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub use elsewhere::vouch;
     mod posix;
     pub use posix::{
         advise, map_anonymous, map_file, open, page_faults, page_size, protect, release,
@@ -65,6 +71,7 @@ on_posix! {
 
 elsewhere! {
     mod other;
+    pub use elsewhere::vouch;
     pub use other::{
         advise, map_anonymous, map_file, open, page_faults, page_size, protect, release,
         residency, terminal_columns,
@@ -72,6 +79,15 @@ elsewhere! {
 }
 
 pub mod sigbus;
+
+// Only Linux vouches for a file.
+#[cfg(not(all(target_pointer_width = "64", any(target_os = "linux", target_os = "android"))))]
+mod elsewhere {
+    /// [`Unsupported`](std::io::ErrorKind::Unsupported): nobody to ask.
+    pub fn vouch(_: &std::fs::File) -> std::io::Result<Result<(), String>> {
+        Err(super::unsupported("vouching for a file's bytes"))
+    }
+}
 
 #[cfg(test)]
 mod ask_c;

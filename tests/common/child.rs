@@ -1,0 +1,57 @@
+//! How does a test do what may end its process?
+//!
+//! In a process of its own: the test's own program, started again to run that one test, with the
+//! case it shall do in a variable.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, exit};
+
+const CASE: &str = "BAREST_TEST_CASE";
+
+pub const SIGBUS: i32 = if cfg!(any(target_os = "linux", target_os = "android")) { 7 } else { 10 };
+
+/// How a child ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The exit status, if it came to one.
+    pub status: Option<i32>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// What it wrote on standard error.
+    pub said: String,
+}
+
+impl Ended {
+    pub fn assert_well(&self, case: &str) {
+        assert_eq!((self.status, self.signal), (Some(0), None), "{case}: {}", self.said);
+    }
+
+    pub fn assert_of_sigbus(&self, case: &str) {
+        assert_eq!((self.status, self.signal), (None, Some(SIGBUS)), "{case}: {}", self.said);
+    }
+}
+
+/// Does each case in a process of its own, and tells how they ended; in such a process, does the
+/// one that is asked for, and ends it with 0 if the case returns. `test` is the function that calls.
+pub fn each_in_a_child<const N: usize>(test: &str, cases: [(&str, fn()); N]) -> [Ended; N] {
+    if let Some(asked) = std::env::var_os(CASE) {
+        for (case, work) in cases {
+            if asked == case {
+                work();
+                exit(0);
+            }
+        }
+        panic!("{test} has no case {asked:?}");
+    }
+    cases.map(|(case, _)| {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args([test, "--exact", "--nocapture", "--test-threads=1"])
+            .env(CASE, case)
+            // The sanitizer would put its own handler there.
+            .env("ASAN_OPTIONS", "handle_sigbus=0")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ended { status: output.status.code(), signal: output.status.signal(), said }
+    })
+}
