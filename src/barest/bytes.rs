@@ -101,6 +101,7 @@ impl Bytes {
         self.memory.as_slice()
     }
 
+    #[inline]
     pub(super) fn mapping(&self) -> &Mapping {
         self.memory.mapping()
     }

@@ -110,6 +110,7 @@ impl Mapping {
     /// The poison mark: the lowest offset, in bytes from the mapping's start and on a page boundary,
     /// at which the guard put zeros in the place of bytes that the file had lost. Nothing from there
     /// on is to be trusted, whenever it was read. `None` if none was touched. Ask after reading.
+    #[inline]
     pub fn poisoned(&self) -> Option<usize> {
         self.watch.as_ref().and_then(Watch::poisoned)
     }
@@ -265,6 +266,7 @@ impl Mmap {
     }
 
     /// The pages behind the bytes.
+    #[inline]
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
     }

@@ -147,11 +147,11 @@ impl Model {
     /// as the one before the model was opened may not be. Of a model that was read, a difference matters only if it
     /// arose while it was read: the copy cannot change. From bytes without a file it is always `Ok`.
     ///
-    /// Fails with [`Shrank`](ErrorKind::Shrank) for a file that is shorter now, with
-    /// [`Changed`](ErrorKind::Changed) for another difference, and with
-    /// [`Truncated`](ErrorKind::Truncated) if the guard (see
-    /// [`sigbus::install`](super::sigbus::install)) had to put zeros in the place of lost bytes: then with
-    /// their offset, and the first tensor that they concern.
+    /// Fails with [`Truncated`](ErrorKind::Truncated), with an offset and the first tensor behind it,
+    /// if a mapped file is shorter now, or if the guard (see
+    /// [`sigbus::install`](super::sigbus::install)) had to put zeros in the place of lost bytes; with
+    /// [`Shrank`](ErrorKind::Shrank) for a file that was read and is shorter now; and with
+    /// [`Changed`](ErrorKind::Changed) for another difference.
     pub fn still_whole(&self) -> Result<()> {
         self.shards.iter().try_for_each(|shard| shard.still_whole())
     }
@@ -226,6 +226,7 @@ impl OpenOptions {
     pub fn map_immutable(&self, path: impl AsRef<Path>) -> Result<Model> {
         self.shard(path.as_ref(), |file, len| {
             vouched(file)?;
+            still_has(file, len)?;
             // SAFETY: the promise of `Mmap::map` is the kernel's: nobody can modify, truncate or
             // punch this file any more. `vouched` has asked it of the very descriptor that is
             // mapped, and what it vouches by cannot be undone.
@@ -316,6 +317,17 @@ fn read_header(file: &File, len: u64, cap: u32) -> Result<Header> {
     let mut copy = zeros(header_len)?;
     read_exact_at(file, &mut copy, PREFIX as u64)?;
     Header::from_copy(copy, len)
+}
+
+/// Whether a file has as many bytes as a moment ago.
+fn still_has(file: &File, expected: u64) -> Result<()> {
+    let metadata = file.metadata().map_err(|error| Error::io("ask for the length", error))?;
+    match metadata.len() {
+        found if found < expected => {
+            Err(Error::at_file(ErrorKind::Shrank { expected, found }, found))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether the kernel guarantees that the bytes of a file stay as they are.

@@ -51,6 +51,7 @@ impl Shard {
     }
 
     /// The pages, for advice and for asking which are in memory. Offsets are those of the file.
+    #[inline]
     pub fn mapping(&self) -> &Mapping {
         self.bytes.mapping()
     }

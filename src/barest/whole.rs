@@ -4,6 +4,7 @@
 //! and the guard, whether zeros had to stand in for bytes of the mapping. Never the path: it may
 //! lead to another file, and that is fine.
 
+use super::bytes::Backing;
 use super::error::{Error, ErrorKind, Result};
 use super::shard::Shard;
 
@@ -14,23 +15,31 @@ impl Shard {
             (Some(file), Some(seen)) => seen.compare(file),
             _ => Ok(()),
         };
-        looks.and_then(|()| self.unhurt()).map_err(|error| match &self.path {
+        let cut = match looks.as_ref().map_err(Error::kind) {
+            Err(&ErrorKind::Shrank { found, .. }) if *self.backing() == Backing::Mapped => {
+                Some(found)
+            }
+            _ => None,
+        };
+        let lost = cut.into_iter().chain(self.lost_from()).min();
+        lost.map_or(looks, |lost| Err(self.lost_at(lost))).map_err(|error| match &self.path {
             Some(path) => error.in_file(path),
             None => error,
         })
     }
 
-    fn unhurt(&self) -> Result<()> {
-        let Some(lost) = self.lost_from() else { return Ok(()) };
+    /// The error for what was lost from an offset on, with the first tensor that it concerns.
+    fn lost_at(&self, lost: u64) -> Error {
         let error = Error::at_file(self.truncated_at(lost), lost);
         let mut tensors = (0..self.header.len()).map(|number| self.header.info(number));
         match tensors.find(|tensor| tensor.file_range().end > lost) {
-            Some(tensor) => Err(error.in_tensor(tensor.name())),
-            None => Err(error),
+            Some(tensor) => error.in_tensor(tensor.name()),
+            None => error,
         }
     }
 
     /// The poison mark, in bytes from the start of the file. Ask after reading.
+    #[inline]
     pub(super) fn lost_from(&self) -> Option<u64> {
         self.mapping().poisoned().map(|lost| lost as u64)
     }

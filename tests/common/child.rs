@@ -43,15 +43,21 @@ pub fn each_in_a_child<const N: usize>(test: &str, cases: [(&str, fn()); N]) -> 
         }
         panic!("{test} has no case {asked:?}");
     }
-    cases.map(|(case, _)| {
+    // For its files, which it may not live to remove.
+    let folder = std::env::temp_dir().join(format!("barest-{test}-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let ended = cases.map(|(case, _)| {
         let output = Command::new(std::env::current_exe().unwrap())
             .args([test, "--exact", "--nocapture", "--test-threads=1"])
             .env(CASE, case)
+            .env("TMPDIR", &folder)
             // The sanitizer would put its own handler there.
             .env("ASAN_OPTIONS", "handle_sigbus=0")
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         Ended { status: output.status.code(), signal: output.status.signal(), said }
-    })
+    });
+    std::fs::remove_dir_all(folder).unwrap();
+    ended
 }

@@ -120,3 +120,45 @@ fn is_a_fault(error: &io::Error) -> bool {
     const EFAULT: i32 = 14;
     error.raw_os_error() == Some(EFAULT)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::fs::File;
+
+    #[test]
+    fn the_first_missing_page_is_found_by_halves() {
+        let page = Mapping::page_size();
+        for pages in [1, 2, 3, 64, 100] {
+            for missing in 0..pages {
+                let asked = Cell::new(0);
+                let bring = |start: usize, end: usize| {
+                    asked.set(asked.get() + 1);
+                    assert!(start < end);
+                    Ok(end <= (7 + missing) * page)
+                };
+                let range = 7 * page + 5..(7 + pages) * page - (page - 6);
+                assert_eq!(first_missing(range, bring).unwrap(), (7 + missing) * page);
+                assert!(asked.get() <= 7, "{} questions", asked.get());
+            }
+        }
+    }
+
+    #[test]
+    fn the_kernel_says_which_page_is_missing() {
+        let page = Mapping::page_size();
+        let path = std::env::temp_dir().join(format!("barest-present-{}", std::process::id()));
+        std::fs::write(&path, vec![7; 9 * page]).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let Ok(mapping) = Mapping::open(&file) else { return };
+        let all = 100..9 * page;
+        let before = populate(&mapping, all.clone()).unwrap();
+        file.set_len(5 * page as u64 + 1).unwrap();
+        let after = populate(&mapping, all).unwrap();
+        let known = mapping.advise(0..page, Advice::PopulateRead).is_ok();
+        assert_eq!((before, after), (None, known.then_some(6 * page)));
+        assert_eq!(populate(&mapping, 100..6 * page).unwrap(), None);
+    }
+}

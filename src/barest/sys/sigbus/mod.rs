@@ -78,7 +78,7 @@ where_they_are_not! {
     }
 }
 
-use registry::Registry;
+use registry::{Place, Registry};
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -117,7 +117,7 @@ pub fn install() -> io::Result<()> {
 /// A mapping's place in the registry. Dropping it gives the place back, and must come before the
 /// pages are.
 pub(in super::super) struct Watch {
-    place: usize,
+    place: &'static Place,
 }
 
 /// Enters `len` mapped bytes, so that the handler knows them. `None` if all places are taken: the
@@ -135,16 +135,17 @@ impl Watch {
 
     /// The poison mark: the lowest offset at which zeros stand in for the file's bytes. Ask after
     /// reading, not before.
+    #[inline]
     pub(in super::super) fn poisoned(&self) -> Option<usize> {
         // What was read before must not have been read after the mark was. The handler sets the
         // mark before it maps the zeros.
         fence(Ordering::Acquire);
-        RANGES.mark(self.place)
+        self.place.mark()
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        RANGES.leave(self.place);
+        self.place.leave();
     }
 }

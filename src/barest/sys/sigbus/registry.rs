@@ -42,7 +42,8 @@ pub struct Registry {
     times: AtomicUsize,
 }
 
-struct Place {
+/// A place in the registry, taken by one mapping at a time.
+pub struct Place {
     start: AtomicUsize,
     end: AtomicUsize,
     mark: AtomicUsize,
@@ -55,6 +56,18 @@ impl Place {
             end: AtomicUsize::new(0),
             mark: AtomicUsize::new(UNHURT),
         }
+    }
+
+    /// The lowest poisoned offset.
+    #[inline]
+    pub fn mark(&self) -> Option<usize> {
+        let mark = self.mark.load(SeqCst);
+        (mark != UNHURT).then_some(mark)
+    }
+
+    /// Gives the place back. The bytes must still be mapped.
+    pub fn leave(&self) {
+        self.start.store(FREE, SeqCst);
     }
 
     fn range(&self) -> Option<Range<usize>> {
@@ -74,28 +87,16 @@ impl Registry {
         }
     }
 
-    /// Enters `len` bytes at an address and tells the place; `None` if there is none left.
-    pub fn enter(&self, start: usize, len: usize) -> Option<usize> {
+    /// Enters `len` bytes at an address; `None` if there is no place left.
+    pub fn enter(&self, start: usize, len: usize) -> Option<&Place> {
         let take =
-            |place: &Place| place.start.compare_exchange(FREE, TAKEN, SeqCst, SeqCst).is_ok();
-        let number = self.places.iter().position(take)?;
-        let place = &self.places[number];
+            |place: &&Place| place.start.compare_exchange(FREE, TAKEN, SeqCst, SeqCst).is_ok();
+        let place = self.places.iter().find(take)?;
         place.mark.store(UNHURT, SeqCst);
         place.end.store(start + len, SeqCst);
         place.start.store(start, SeqCst);
         self.times.store(0, SeqCst);
-        Some(number)
-    }
-
-    /// Gives a place back. The bytes must still be mapped.
-    pub fn leave(&self, place: usize) {
-        self.places[place].start.store(FREE, SeqCst);
-    }
-
-    /// The lowest poisoned offset of a place.
-    pub fn mark(&self, place: usize) -> Option<usize> {
-        let mark = self.places[place].mark.load(SeqCst);
-        (mark != UNHURT).then_some(mark)
+        Some(place)
     }
 
     /// If the address lies in a range: sets the mark, then has `map_zeros` replace the pages from
@@ -178,13 +179,13 @@ mod tests {
         for outside in [0, 1, 0x3f_ffff, 0x40_300a, usize::MAX] {
             assert_eq!(poison(&registry, outside), None, "{outside:x}");
         }
-        assert_eq!((registry.mark(low), registry.mark(high)), (None, None));
+        assert_eq!((low.mark(), high.mark()), (None, None));
         assert_eq!(poison(&registry, 0x40_3009), Some(0x40_3000..0x40_4000));
-        assert_eq!((registry.mark(low), registry.mark(high)), (None, Some(0)));
+        assert_eq!((low.mark(), high.mark()), (None, Some(0)));
         // The lowest page counts, whatever the order.
         for (address, mark) in [(0x40_2fff, 0x2000), (0x40_1001, 0x1000), (0x40_2000, 0x1000)] {
             assert!(poison(&registry, address).is_some());
-            assert_eq!(registry.mark(low), Some(mark), "{address:x}");
+            assert_eq!(low.mark(), Some(mark), "{address:x}");
         }
         assert!(!registry.poison(0x40_0000, PAGE, |_| false), "zeros that could not be mapped");
     }
@@ -192,15 +193,16 @@ mod tests {
     #[test]
     fn a_place_is_used_again_and_remembers_nothing() {
         let registry = Registry::new();
-        let places: Vec<usize> =
+        let places: Vec<&Place> =
             (0..PLACES).map(|number| registry.enter((number + 1) << 24, 1).unwrap()).collect();
-        assert_eq!(registry.enter(1 << 40, 1), None);
+        assert!(registry.enter(1 << 40, 1).is_none());
         assert!(poison(&registry, 8 << 24).is_some());
-        registry.leave(places[7]);
+        places[7].leave();
         assert_eq!(poison(&registry, 8 << 24), None);
         let again = registry.enter(1 << 40, 1).unwrap();
-        assert_eq!((again, registry.mark(again)), (places[7], None));
-        assert_eq!(registry.enter(2 << 40, 1), None);
+        assert!(std::ptr::eq(again, places[7]));
+        assert_eq!(again.mark(), None);
+        assert!(registry.enter(2 << 40, 1).is_none());
     }
 
     #[test]
@@ -222,8 +224,7 @@ mod tests {
             scope.spawn(|| {
                 for _ in 0..20_000 {
                     for start in [low, high] {
-                        let place = registry.enter(start, PAGE).unwrap();
-                        registry.leave(place);
+                        registry.enter(start, PAGE).unwrap().leave();
                     }
                 }
             });
