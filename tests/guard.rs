@@ -215,6 +215,12 @@ fn every_routine() {
     assert_eq!(at(halves.floats().unwrap().dot(&factors).unwrap_err()), halves_at(6));
     assert_eq!(at(halves.elements::<F16>().unwrap().to_vec().unwrap_err()), halves_at(6));
     first.to_f32().unwrap();
+
+    // The mark stays, also when the file has its length again.
+    file.set_len((page * (2 + 3 * PAGES)) as u64).unwrap();
+    assert_eq!(at(model.still_whole().unwrap_err()), halves_at(6));
+    assert_eq!(at(halves.verify_present().unwrap_err()), halves_at(6));
+    first.verify_present().unwrap();
 }
 
 #[test]
