@@ -47,6 +47,10 @@ struct Note07;
 struct Note08;
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/09-the-file-shrinks.md")]
+struct Note09;
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/12-a-haircut.md")]
 struct Note12;
 
