@@ -301,7 +301,7 @@ fn a_tensor_is_looked_for_before_it_is_touched() {
 
 // Everything at once, and from another thread.
 
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 100;
 
 /// So many rounds: the file is restored, then opened and used, and changed in the midst of that by
 /// another thread, a little later each time.
@@ -321,7 +321,7 @@ fn under_attack(restore: Change, changes: &[Change], open: fn(&Path) -> Result<M
                 say_restored.send(()).unwrap();
                 used.recv().unwrap();
                 let lateness = (round / changes.len() % 20) as u64;
-                thread::sleep(Duration::from_micros(lateness * 30));
+                thread::sleep(Duration::from_micros(lateness * 60));
                 change(path, &writable(path));
                 used.recv().unwrap();
             }

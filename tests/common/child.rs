@@ -47,12 +47,12 @@ pub fn each_in_a_child<const N: usize>(test: &str, cases: [(&str, fn()); N]) -> 
     let folder = std::env::temp_dir().join(format!("barest-{test}-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
     let ended = cases.map(|(case, _)| {
-        let output = Command::new(std::env::current_exe().unwrap())
+        let output = own_program()
             .args([test, "--exact", "--nocapture", "--test-threads=1"])
             .env(CASE, case)
             .env("TMPDIR", &folder)
-            // The sanitizer would put its own handler there.
-            .env("ASAN_OPTIONS", "handle_sigbus=0")
+            // The sanitizer would put its own handler there, and local variables elsewhere.
+            .env("ASAN_OPTIONS", "handle_sigbus=0:detect_stack_use_after_return=0")
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -60,4 +60,20 @@ pub fn each_in_a_child<const N: usize>(test: &str, cases: [(&str, fn()); N]) -> 
     });
     std::fs::remove_dir_all(folder).unwrap();
     ended
+}
+
+/// The test's own program, or what runs it: the kernel may not be able to start it by itself, and then
+/// the variable says how (`.ci/all` sets it).
+fn own_program() -> Command {
+    let own = std::env::current_exe().unwrap();
+    let runner = std::env::var("BAREST_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    match words.next() {
+        None => Command::new(own),
+        Some(program) => {
+            let mut command = Command::new(program);
+            command.args(words).arg(own);
+            command
+        }
+    }
 }

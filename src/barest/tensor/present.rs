@@ -61,6 +61,7 @@ impl TensorView<'_> {
     }
 
     #[cold]
+    #[inline(never)]
     fn check_against(&self, lost: u64, mut read: impl Iterator<Item = Range<u64>>) -> Result<()> {
         match read.find(|range| range.end > lost && !range.is_empty()) {
             None => Ok(()),
