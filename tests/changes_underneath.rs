@@ -14,7 +14,6 @@ use barest::{Error, ErrorKind, Mapping, Model, TensorView, sigbus};
 use child::each_in_a_child;
 use std::ffi::{c_int, c_void};
 use std::fs::{self, File, FileTimes};
-use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -143,7 +142,7 @@ fn punch(_: &Path, file: &File) {
     // SAFETY: takes numbers alone.
     let status =
         unsafe { fallocate(file.as_raw_fd(), KEEP_SIZE_AND_PUNCH_HOLE, 6 * page, 8 * page) };
-    assert_eq!(status, 0, "{}", io::Error::last_os_error());
+    assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// Elsewhere a hole is made in other ways, and no test of ours does it.

@@ -112,7 +112,7 @@ impl<'a, E: Element> Elements<'a, E> {
         self.tensor.check_read(|| {
             let before = self.bytes.as_ptr() as usize - self.tensor.bytes().as_ptr() as usize;
             let start = self.tensor.file_range().start + before as u64;
-            [start..start + self.bytes.len() as u64].into_iter()
+            std::iter::once(start..start + self.bytes.len() as u64)
         })
     }
 

@@ -147,7 +147,7 @@ impl<'a> TensorView<'a> {
         let bytes = self.bytes();
         let first_invalid = E::first_invalid(arrays(bytes));
         if E::DTYPE == Dtype::Bool {
-            self.check_read(|| [self.file_range()].into_iter())?;
+            self.check_read(|| std::iter::once(self.file_range()))?;
         }
         if let Some(index) = first_invalid {
             let found = bytes.get(index).copied().unwrap_or_default();

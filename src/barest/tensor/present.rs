@@ -45,7 +45,7 @@ impl TensorView<'_> {
                 return Err(self.lost_at(len.max(range.start)));
             }
         }
-        self.check_read(|| [range].into_iter())
+        self.check_read(|| std::iter::once(range))
     }
 
     /// For after a loop: whether all bytes of these ranges of the file were the file's.
