@@ -257,7 +257,8 @@ impl Mmap {
         Ok(Mmap { mapping: Mapping::open_len(file, len)? })
     }
 
-    /// The bytes. Touching one for the first time faults its page in, which may wait for a disk.
+    /// The bytes. Touching one for the first time faults its page in, which may wait for a disk. A
+    /// slice can report no loss: ask [`Mapping::poisoned`] after use, if the guard is installed.
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: the range is mapped readable for as long as `self` lives, is not longer than a
         // slice may be (`Mapping::open` and `Buffer::zeroed` see to it), and does not change: by

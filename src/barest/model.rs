@@ -53,7 +53,9 @@ impl Model {
     ///
     /// The promise of [`Mmap::map`], for as long as the model or anything taken from it lives: no
     /// one modifies the file, truncates it or punches holes into it. Replacing it by `rename` is
-    /// fine. If you cannot promise this, [`Model::read`] needs no promise.
+    /// fine. If you cannot promise this, [`Model::read`] needs no promise. What becomes of a broken
+    /// one can be contained, see [`sigbus::install`](super::sigbus::install), and often noticed, see
+    /// [`Model::still_whole`]; neither makes it whole.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<Model> {
         // SAFETY: the caller's promise, passed on.
         unsafe { OpenOptions::new().map(path) }
