@@ -114,6 +114,7 @@ impl Bytes {
     }
 
     /// The pages, which begin [`lead`](Bytes::lead) bytes before the shard does.
+    #[inline]
     pub(super) fn mapping(&self) -> &Mapping {
         self.memory.mapping()
     }

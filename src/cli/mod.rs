@@ -100,6 +100,8 @@ impl From<io::Error> for End {
 
 /// Runs the program with the arguments it was started with.
 pub fn run() -> ExitCode {
+    // Where there is no guard, a file that is cut while it is mapped ends the program.
+    let _ = barest::sigbus::install();
     let mut arguments = std::env::args_os().skip(1);
     let mut output = Output::new();
     let verb = arguments.next();
@@ -180,7 +182,7 @@ fn index(path: &Path) -> barest::Result<barest::Index> {
 /// Opens a model to look at some of its bytes.
 fn open(path: &Path) -> barest::Result<barest::Model> {
     // SAFETY: the promise is passed on to whoever starts the program: its help says that a file
-    // must not be changed while it is looked at. What breaks it ends this process, or prints wrong
-    // numbers, and nothing else depends on the bytes.
+    // must not be changed while it is looked at. Who breaks it gets wrong numbers, and is told so
+    // afterwards; nothing else depends on the bytes.
     unsafe { index(path)?.map_or_read() }
 }

@@ -31,6 +31,7 @@ pub(super) use places::Headers;
 use places::Places;
 use source::Source;
 use std::fmt::{self, Debug, Formatter};
+use std::fs::{File, Metadata};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use weight_map::WeightMap;
@@ -205,7 +206,7 @@ impl OpenOptions {
         let path = path.as_ref();
         match files::open(path).map_err(|error| error.in_file(path))? {
             Opened::File(..) if source::is_index(path) => self.with_index(path, Vec::new()),
-            Opened::File(file, len) => self.one_file(path, file, 0..len),
+            Opened::File(file, metadata) => self.one_file(path, file, &metadata, 0..metadata.len()),
             Opened::Directory => match source::look_into(path)? {
                 Source::Index { index, beside } => self.with_index(&index, beside),
                 Source::Files(files) => self.files(&files, Some(path)),
@@ -223,18 +224,24 @@ impl OpenOptions {
     /// [`Index::open_range`] with these options.
     pub fn index_range(&self, path: impl AsRef<Path>, range: Range<u64>) -> Result<Index> {
         let path = path.as_ref();
-        let (file, len) = files::open_file(path).map_err(|error| error.in_file(path))?;
+        let (file, metadata) = files::open_file(path).map_err(|error| error.in_file(path))?;
+        let len = metadata.len();
         if range.start > range.end || range.end > len {
             let kind = ErrorKind::RangeBeyondFile { expected: len, found: range.end };
             return Err(Error::at_file(kind, range.start).in_file(path));
         }
-        self.one_file(path, file, range)
+        self.one_file(path, file, &metadata, range)
     }
 
-    fn one_file(&self, path: &Path, file: std::fs::File, range: Range<u64>) -> Result<Index> {
-        let header = files::read_header(&file, &range, self.header_cap)
+    fn one_file(
+        &self,
+        path: &Path,
+        file: File,
+        metadata: &Metadata,
+        range: Range<u64>,
+    ) -> Result<Index> {
+        let file = files::read_part(path, file, metadata, range, self)
             .map_err(|error| error.in_file(path))?;
-        let file = ShardFile { path: Some(path.to_owned()), file: Some(file), header };
         let catalogue = Catalogue::of_one(&file);
         Ok(Index { files: vec![file], catalogue, options: self.clone() })
     }
@@ -301,7 +308,8 @@ impl OpenOptions {
     }
 
     fn weight_map(&self, path: &Path, faults: &mut Faults) -> Result<WeightMap> {
-        let (file, len) = files::open_file(path)?;
+        let (file, metadata) = files::open_file(path)?;
+        let len = metadata.len();
         if len > u64::from(self.header_cap) {
             let expected = u64::from(self.header_cap);
             return Err(Error::new(ErrorKind::IndexTooLong { expected, found: len }));
