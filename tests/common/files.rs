@@ -67,8 +67,9 @@ pub fn shard_with(first: &str, tensors: &[(&str, &[u8])]) -> Vec<u8> {
     let entry = |(name, bytes): &(&str, &[u8])| {
         let (len, end) = (bytes.len(), begin + bytes.len());
         let name = Json(name);
-        let entry =
-            format!("{name}:{{\"dtype\":\"U8\",\"shape\":[{len}],\"data_offsets\":[{begin},{end}]}}");
+        let entry = format!(
+            "{name}:{{\"dtype\":\"U8\",\"shape\":[{len}],\"data_offsets\":[{begin},{end}]}}"
+        );
         begin = end;
         entry
     };

@@ -18,7 +18,8 @@ fn shards() -> impl Strategy<Value = Vec<Contents>> {
     let bytes = || vec(any::<u8>(), 0..20);
     let name = prop_oneof!["[ab.]{0,4}", "model\\.layers\\.[0-9]{1,2}\\.w", ".{0,3}"]
         .prop_filter("a reserved name", |name| name != "__metadata__");
-    let tensors = btree_map(name, (bytes(), any::<usize>(), vec((any::<usize>(), bytes()), 0..2)), 0..40);
+    let tensors =
+        btree_map(name, (bytes(), any::<usize>(), vec((any::<usize>(), bytes()), 0..2)), 0..40);
     (1..7_usize, tensors, any::<u64>()).prop_map(|(count, tensors, seed)| {
         let mut shards = vec![Contents::new(); count];
         for (name, (bytes, home, copies)) in tensors {
@@ -56,10 +57,15 @@ fn holds(told: &Told, folder: &Folder, expected: &[(String, Vec<(&str, &[u8])>)]
         told.tensors.iter().map(|t| (t.shard, &*t.name, &*t.bytes)).collect();
     let numbered = expected.iter().enumerate();
     let wanted: Vec<(usize, &str, &[u8])> = numbered
-        .flat_map(|(shard, (_, tensors))| tensors.iter().map(move |(name, bytes)| (shard, *name, *bytes)))
+        .flat_map(|(shard, (_, tensors))| {
+            tensors.iter().map(move |(name, bytes)| (shard, *name, *bytes))
+        })
         .collect();
     assert_eq!(shown, wanted);
-    assert_eq!(file_names(&told.shards), expected.iter().map(|(name, _)| &**name).collect::<Vec<_>>());
+    assert_eq!(
+        file_names(&told.shards),
+        expected.iter().map(|(name, _)| &**name).collect::<Vec<_>>()
+    );
     // The ranges are those of the files, as anyone can read them.
     for tensor in &told.tensors {
         let file = fs::read(folder.path(&expected[tensor.shard].0)).unwrap();
@@ -82,7 +88,9 @@ fn look_up(model: &Model, index: &Index, oracle: &BTreeMap<&str, &[u8]>, asked: 
             }
             (Err(one), Err(other), None) => {
                 for error in [&one, &other] {
-                    let ErrorKind::NotFound { nearest, among } = error.kind() else { panic!("{error}") };
+                    let ErrorKind::NotFound { nearest, among } = error.kind() else {
+                        panic!("{error}")
+                    };
                     assert_eq!(*among, oracle.len());
                     assert!(nearest.as_ref().is_none_or(|name| oracle.contains_key(&**name)));
                 }
@@ -179,7 +187,10 @@ fn one_file_is_the_same_by_its_name_in_its_directory_and_in_a_list() {
     assert_eq!(told.names(), ["b", "a", "c"]);
     assert_eq!(told, open(&folder.0).unwrap());
     assert_eq!(told, open_files(&[path.clone()]).unwrap());
-    folder.file(INDEX, index(&[("a", "m.safetensors"), ("b", "m.safetensors"), ("c", "m.safetensors")]));
+    folder.file(
+        INDEX,
+        index(&[("a", "m.safetensors"), ("b", "m.safetensors"), ("c", "m.safetensors")]),
+    );
     assert_eq!(told.tensors, open(&folder.0).unwrap().tensors);
     // Whoever asks for what is not there learns which path was opened.
     for (opened, path) in [(&path, &path), (&folder.0, &folder.path(INDEX))] {
@@ -197,7 +208,9 @@ fn a_buffer_of_another_length_is_refused_and_left_alone() {
     for len in [0, 1, 3, 4] {
         let mut buffer = vec![9; len];
         let error = index.read_into("b", &mut buffer).unwrap_err();
-        let ErrorKind::WrongByteLength { expected: 2, found } = *error.kind() else { panic!("{error}") };
+        let ErrorKind::WrongByteLength { expected: 2, found } = *error.kind() else {
+            panic!("{error}")
+        };
         assert_eq!(found, len);
         assert_eq!((error.path(), error.tensor()), (Some(&*second), Some("b")));
         assert_eq!(buffer, vec![9; len]);

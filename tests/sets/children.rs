@@ -108,7 +108,8 @@ fn child_with_2_gib_of_addresses() {
         let error = outcome.unwrap_err();
         assert_eq!(limit(&error), ("map", 2 << 30, "bytes of address space"));
         assert_eq!(error.path(), Some(&*path));
-        let told = "this process may have 2147483648 bytes of address space (ulimit -v, which counts KiB)";
+        let told =
+            "this process may have 2147483648 bytes of address space (ulimit -v, which counts KiB)";
         assert!(error.to_string().ends_with(told), "{error}");
     }
     // There is no memory to read it into either, which is an error and no abort.
@@ -141,7 +142,8 @@ fn without_mmap(folder: &Folder) -> Option<PathBuf> {
          }\n",
     );
     let library = folder.path("no-mmap.so");
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).output();
+    let built =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).output();
     match built {
         Err(_) => {
             skip("cc", "no C compiler for a library that maps nothing");
@@ -210,5 +212,8 @@ fn the_program_says_that_it_cannot_map_and_shows_the_values_all_the_same() {
     let out = run(&["dump", "1.safetensors", "--json"]);
     assert!(out.contains("\"values\": [1, 2, 3]"), "{out}");
     let out = run(&["check", "--values"]);
-    assert!(out.lines().any(|line| line.starts_with("1.safetensors") && line.contains("U8")), "{out}");
+    assert!(
+        out.lines().any(|line| line.starts_with("1.safetensors") && line.contains("U8")),
+        "{out}"
+    );
 }

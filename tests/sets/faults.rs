@@ -124,10 +124,15 @@ fn names_in_two_files_are_all_listed() {
             ErrorKind::DuplicateInShards { other, first } => {
                 let tensor = fault.tensor().unwrap();
                 assert_eq!(*first, offset_of(other, &format!("{tensor}\":")));
-                assert_eq!(fault.offset(), Some(offset_of(fault.path().unwrap(), &format!("{tensor}\":"))));
+                assert_eq!(
+                    fault.offset(),
+                    Some(offset_of(fault.path().unwrap(), &format!("{tensor}\":")))
+                );
                 (name(fault.path()), tensor.to_owned(), name(Some(other)))
             }
-            ErrorKind::TooShort { expected: 10, found: 0 } => (name(fault.path()), "".into(), "".into()),
+            ErrorKind::TooShort { expected: 10, found: 0 } => {
+                (name(fault.path()), "".into(), "".into())
+            }
             other => panic!("{other:?}"),
         };
         error.faults().iter().map(row).collect()

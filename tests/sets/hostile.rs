@@ -15,7 +15,9 @@ fn said(text: impl AsRef<[u8]>) -> String {
     folder.shard("t", &[("a", &[3])]);
     let path = folder.file(INDEX, text);
     match open(&folder.0) {
-        Ok(told) => format!("{:?}", told.tensors.iter().map(|t| (&t.name, &t.bytes)).collect::<Vec<_>>()),
+        Ok(told) => {
+            format!("{:?}", told.tensors.iter().map(|t| (&t.name, &t.bytes)).collect::<Vec<_>>())
+        }
         Err(error) => {
             let line = lines(&error).join("\n");
             line.replace(&format!("{}: ", path.display()), "")
@@ -25,7 +27,11 @@ fn said(text: impl AsRef<[u8]>) -> String {
 
 #[test]
 fn a_name_stands_in_the_index_once() {
-    let again = |first| format!("tensor `a`: duplicate entry in `weight_map`, first at 16, again, at offset {first}");
+    let again = |first| {
+        format!(
+            "tensor `a`: duplicate entry in `weight_map`, first at 16, again, at offset {first}"
+        )
+    };
     // For the same shard, for another, and by an escape.
     assert_eq!(said(r#"{"weight_map":{"a":"s","a":"s"}}"#), again(24));
     assert_eq!(said(r#"{"weight_map":{"a":"s","a":"t"}}"#), again(24));
@@ -43,7 +49,8 @@ fn names_with_escapes_are_found() {
     let index = r#"{"weight_map":{"\"\u001b\u00e9":"\u0073"}}"#;
     assert_eq!(said(index), format!("{:?}", [("\"\u{1b}\u{e9}", [2])]));
     let index = r#"{"weight_map":{"\u001b[2J":"s"}}"#;
-    let told = "tensor `\\u{1b}[2J`: the index assigns it to s, which does not hold it; no shard does";
+    let told =
+        "tensor `\\u{1b}[2J`: the index assigns it to s, which does not hold it; no shard does";
     assert_eq!(said(index), format!("{told}, at offset 16"));
     let index = r#"{"weight_map":{"a":"..\u002f\u001b"}}"#;
     let told = "`weight_map` names the shard `../\\u{1b}`, which leads out of the directory";
@@ -71,16 +78,40 @@ fn what_is_no_json_or_of_another_type_is_refused_with_its_place() {
         (deep.as_bytes(), "nested too deep: more than 127 arrays and objects, at offset 131"),
         (deep_in.as_bytes(), "nested too deep: more than 127 arrays and objects, at offset 142"),
         (b"[{\"weight_map\":{}}]", "expected `{` to begin the index, found `[`, at offset 0"),
-        (b"{\"weight_map\":\"s\"}", "`weight_map` must be an object of strings, found a string, at offset 14"),
-        (b"{\"weight_map\":{\"a\":[\"s\"]}}", "tensor `a`: the shard of a tensor must be a string, found an array, at offset 19"),
-        (b"{\"weight_map\":{\"a\":{}}}", "tensor `a`: the shard of a tensor must be a string, found an object, at offset 19"),
-        (b"{\"weight_map\":{\"a\":true}}", "tensor `a`: the shard of a tensor must be a string, found a boolean, at offset 19"),
+        (
+            b"{\"weight_map\":\"s\"}",
+            "`weight_map` must be an object of strings, found a string, at offset 14",
+        ),
+        (
+            b"{\"weight_map\":{\"a\":[\"s\"]}}",
+            "tensor `a`: the shard of a tensor must be a string, found an array, at offset 19",
+        ),
+        (
+            b"{\"weight_map\":{\"a\":{}}}",
+            "tensor `a`: the shard of a tensor must be a string, found an object, at offset 19",
+        ),
+        (
+            b"{\"weight_map\":{\"a\":true}}",
+            "tensor `a`: the shard of a tensor must be a string, found a boolean, at offset 19",
+        ),
         (b"{\"weight_map\":{\"a\":}}", "tensor `a`: expected a string, found `}`, at offset 19"),
-        (b"{\"weight_map\":{a:\"s\"}}", "expected a tensor's name in quotes, found `a`, at offset 15"),
-        (b"{\"weight_map\":null}", "`weight_map` must be an object of strings, found null, at offset 14"),
-        (b"{\"weight_map\":{}", "expected `,` or `}` in the index, found the end of the text, at offset 16"),
-        (b"{\"metadata\":{\"total_size\":}}", "expected a value, found `}`, at offset 26"),
-        (b"{\"weight_map\":{},\"weight_\\u006dap\":{}}", "duplicate field `weight_map`, first at 2, again, at offset 18"),
+        (
+            b"{\"weight_map\":{a:\"s\"}}",
+            "expected a tensor's name in quotes, found `a`, at offset 15",
+        ),
+        (
+            b"{\"weight_map\":null}",
+            "`weight_map` must be an object of strings, found null, at offset 14",
+        ),
+        (
+            b"{\"weight_map\":{}",
+            "expected `,` or `}` in the index, found the end of the text, at offset 16",
+        ),
+        (b"{\"metadata\":{\"total_size\":}}", "expected a JSON value, found `}`, at offset 26"),
+        (
+            b"{\"weight_map\":{},\"weight_\\u006dap\":{}}",
+            "duplicate field `weight_map`, first at 2, again, at offset 18",
+        ),
     ] {
         assert_eq!(said(text), told, "{}", String::from_utf8_lossy(text));
     }
@@ -160,12 +191,10 @@ fn shards_lie_in_folders_below_and_have_any_name() {
     let told = open(&folder.0).unwrap();
     // By the names of the shards, byte by byte.
     assert_eq!(told.names(), ["h", "x", "u", "v", "e"]);
-    assert_eq!(told.tensors[3], Tensor {
-        name: "v".into(),
-        shard: 3,
-        range: told.tensors[3].range.clone(),
-        bytes: vec![3],
-    });
+    assert_eq!(
+        told.tensors[3],
+        Tensor { name: "v".into(), shard: 3, range: told.tensors[3].range.clone(), bytes: vec![3] }
+    );
     assert_eq!(told.shards[1], folder.path("deep/er/x"));
 }
 

@@ -74,11 +74,15 @@ fn a_part_that_the_file_does_not_have_is_refused_with_both_ends() {
     let len = std::fs::metadata(&path).unwrap().len();
     for range in [0..len + 1, len..len + 1, len + 1..len + 2, 0..u64::MAX, 9..8] {
         let error = open(&path, range.clone()).unwrap_err();
-        let ErrorKind::RangeBeyondFile { expected, found } = *error.kind() else { panic!("{error}") };
+        let ErrorKind::RangeBeyondFile { expected, found } = *error.kind() else {
+            panic!("{error}")
+        };
         assert_eq!((expected, found, error.offset()), (len, range.end, Some(range.start)));
         let told = format!(
-            "{}: the file has no such part: expected an end between its beginning and {len}, found {}, at offset {}",
-            path.display(), range.end, range.start
+            "{}: the part asked for is none of the file: expected an end between its own start and {len}, found {}, at offset {}",
+            path.display(),
+            range.end,
+            range.start
         );
         assert_eq!(error.to_string(), told);
     }
@@ -144,7 +148,9 @@ fn is_moved(alone: &Error, part: &Error, by: u64) {
     let (one, other) = (drawn(alone), drawn(part));
     assert_eq!(other, one.map(|(offset, rest)| (offset + by, rest)), "{alone} / {part}");
     // The sentence has the numbers of the kind.
-    assert!(first(part).is_none_or(|first| part.to_string().contains(&format!("first at {first}"))));
+    assert!(
+        first(part).is_none_or(|first| part.to_string().contains(&format!("first at {first}")))
+    );
 }
 
 #[test]

@@ -32,8 +32,10 @@ fn a_missing_shard_is_named_with_what_it_takes_along() {
             panic!("{error}");
         };
         assert_eq!(error.path(), Some(&*folder.path(&two)));
-        let told =
-            format!("{}: shard missing: the index assigns 2 tensors to it", text(&folder.path(&two)));
+        let told = format!(
+            "{}: shard missing: the index assigns 2 tensors to it",
+            text(&folder.path(&two))
+        );
         assert_eq!(error.to_string(), told);
     }
 }
@@ -48,7 +50,9 @@ fn an_entry_for_an_absent_tensor_says_who_holds_it() {
     let index = folder.index(&[("t1", one), ("t2", two), ("mtp.w", two)]);
     let at = offset_of(&index, "mtp.w");
     let error = open(&folder.0).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::StaleEntry { expected, found: None } if expected == two));
+    assert!(
+        matches!(error.kind(), ErrorKind::StaleEntry { expected, found: None } if expected == two)
+    );
     assert_eq!((error.tensor(), error.offset()), (Some("mtp.w"), Some(at)));
     let told = format!(
         "{}: tensor `mtp.w`: the index assigns it to {two}, which does not hold it; no shard does, at offset {at}",
@@ -79,7 +83,10 @@ fn the_index_decides_which_of_two_counts_and_without_one_both_are_named() {
         folder.index(&[("w", named)]);
         let told = open(&folder.0).unwrap();
         assert_eq!((told.names(), told.bytes("w")), (vec!["w"], &[expected][..]));
-        assert_eq!((told.shard_names(), told.ignored_names()), (vec![named.into()], vec![other.into()]));
+        assert_eq!(
+            (told.shard_names(), told.ignored_names()),
+            (vec![named.into()], vec![other.into()])
+        );
     }
     fs::remove_file(folder.path(INDEX)).unwrap();
     let error = open(&folder.0).unwrap_err();
@@ -126,7 +133,10 @@ fn without_an_index_the_files_are_the_model() {
     two.shard("ae.safetensors", &[("a", &[1])]);
     two.shard("notes.txt", &[("c", &[3])]);
     let told = open(&two.0).unwrap();
-    assert_eq!((told.names(), told.bytes("a"), told.bytes("b")), (vec!["a", "b"], &[1][..], &[2][..]));
+    assert_eq!(
+        (told.names(), told.bytes("a"), told.bytes("b")),
+        (vec!["a", "b"], &[1][..], &[2][..])
+    );
 
     let none = Folder::new();
     let empty = open(&none.0).unwrap_err();
@@ -233,7 +243,8 @@ fn links_of_a_hub_s_cache_are_followed_and_a_dangling_one_says_where_it_leads() 
     }
     assert_eq!(open(&snapshot).unwrap().ignored_names(), ["gone.safetensors"]);
     let gone = snapshot.join("gone.safetensors");
-    let dangling = format!("{}: a symbolic link to ../../blobs/cc33, which is not there", text(&gone));
+    let dangling =
+        format!("{}: a symbolic link to ../../blobs/cc33, which is not there", text(&gone));
     assert_eq!(open(&gone).unwrap_err().to_string(), dangling);
     // As a shard it takes its tensors along.
     fs::remove_file(folder.path("hub/blobs/aa11")).unwrap();
@@ -268,7 +279,10 @@ fn what_is_no_index_is_refused_with_the_place() {
             "{\"weight_map\":{\"w\":null}}",
             "tensor `w`: the shard of a tensor must be a string, found null, at offset 19",
         ),
-        ("weight_map", "plain text, not the index of a sharded model: download the file again and look at what the server answered"),
+        (
+            "weight_map",
+            "plain text, not the index of a sharded model: download the file again and look at what the server answered",
+        ),
         ("", "expected `{` to begin the index, found the end of the text, at offset 0"),
         (
             &pointer,
@@ -300,7 +314,8 @@ fn every_shard_that_is_cut_short_is_listed_with_what_is_missing() {
         folder.file(&file, bytes);
         entries.push((tensor, file));
     }
-    let entries: Vec<(&str, &str)> = entries.iter().map(|(one, other)| (&**one, &**other)).collect();
+    let entries: Vec<(&str, &str)> =
+        entries.iter().map(|(one, other)| (&**one, &**other)).collect();
     let index = folder.index(&entries);
     let error = open(&folder.0).unwrap_err();
     let ErrorKind::Faults { more: 0, shards: 5, faults } = error.kind() else { panic!("{error}") };
@@ -309,7 +324,9 @@ fn every_shard_that_is_cut_short_is_listed_with_what_is_missing() {
         let file = folder.path(&format!("model-{number:05}-of-00005.safetensors"));
         assert_eq!(fault.path(), Some(&*file));
         assert_eq!(fault.tensor(), Some(&*format!("t{number}")));
-        assert!(matches!(fault.kind(), ErrorKind::Truncated { expected: 64, found: f } if *f == found));
+        assert!(
+            matches!(fault.kind(), ErrorKind::Truncated { expected: 64, found: f } if *f == found)
+        );
         let missing = format!("{} bytes missing", 64 - found);
         assert!(fault.to_string().contains(&missing), "{fault}");
     }
@@ -338,7 +355,11 @@ fn what_is_no_regular_file_is_named_alone_and_as_a_shard_or_an_index() {
     fs::create_dir(folder.path("dir.safetensors")).unwrap();
     symlink("dir.safetensors", folder.path("dir.json")).unwrap();
     let rows = [
-        ("dir.safetensors", "no .safetensors file and no index in this directory", "but a directory"),
+        (
+            "dir.safetensors",
+            "no .safetensors file and no index in this directory",
+            "but a directory",
+        ),
         ("dir.json", "no .safetensors file and no index in this directory", "but a directory"),
         ("fifo.safetensors", "but a FIFO (named pipe)", "but a FIFO (named pipe)"),
         ("loop.safetensors", "cannot open: ", "cannot open: "),

@@ -122,7 +122,9 @@ fn what_is_not_as_expected_says_what_was_and_what_is() {
             model.expect("model.layers.3.norm", dtype, shape).unwrap_err(),
             checklist.scope("model.layers").expect("3.norm", dtype, shape).unwrap_err(),
         ] {
-            let ErrorKind::NotAsExpected { expected, found } = error.kind() else { panic!("{error}") };
+            let ErrorKind::NotAsExpected { expected, found } = error.kind() else {
+                panic!("{error}")
+            };
             assert_eq!(format!("expected {expected}, found {found}"), told);
             let path = error.path().unwrap();
             assert_eq!(path.file_name().unwrap(), "0.safetensors");

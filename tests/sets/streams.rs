@@ -31,7 +31,10 @@ fn the_stream_is_left_where_the_data_begins() {
             header.tensors().map(|t| (t.name().to_owned(), t.file_range())).collect()
         };
         assert_eq!(ranges(&header), ranges(&expected));
-        assert_eq!((header.data_start(), header.model_len()), (expected.data_start(), expected.model_len()));
+        assert_eq!(
+            (header.data_start(), header.model_len()),
+            (expected.data_start(), expected.model_len())
+        );
     }
 }
 
@@ -50,7 +53,9 @@ fn a_stream_that_ends_inside_the_header_says_how_much_came() {
         let header_len = u64::from_le_bytes(model[..8].try_into().unwrap());
         for found in [0, 1, header_len / 2, header_len - 1] {
             let error = read(&model[..8 + found as usize]).unwrap_err();
-            let ErrorKind::HeaderCut { expected, found: told } = *error.kind() else { panic!("{error}") };
+            let ErrorKind::HeaderCut { expected, found: told } = *error.kind() else {
+                panic!("{error}")
+            };
             assert_eq!((expected, told, error.offset()), (header_len, found, Some(0)));
         }
     }
@@ -144,7 +149,8 @@ fn a_claim_costs_nothing_before_it_is_met() {
     for (came, most) in [(20, 200_000), (300_000, 1_000_000)] {
         let bytes = claim(came);
         let (outcome, peak) = peak_of(|| Header::read_from(&mut &bytes[..]));
-        let ErrorKind::HeaderCut { expected: 100_000_000, found } = *outcome.unwrap_err().kind() else {
+        let ErrorKind::HeaderCut { expected: 100_000_000, found } = *outcome.unwrap_err().kind()
+        else {
             panic!("the claim is not met");
         };
         assert_eq!(found as usize, came);

@@ -39,9 +39,12 @@ pub fn notes(index: &Index) -> Vec<String> {
         notes.push(format!("ignored beside it: {}", Shown(&names.join(", "))));
     }
     if summary.unassigned > 0 {
+        let (count, are) = match summary.unassigned {
+            1 => ("1 tensor".to_owned(), "is"),
+            count => (format!("{count} tensors"), "are"),
+        };
         notes.push(format!(
-            "{} tensors of the shards are not assigned to them by the index, and left out",
-            summary.unassigned
+            "{count} of the shards {are} not assigned to them by the index, and left out"
         ));
     }
     notes.extend(cannot_be_mapped(index));
