@@ -5,7 +5,7 @@
 
 use crate::files::{Folder, INDEX, index};
 use crate::skip::skip;
-use barest::{Backing, Error, ErrorKind, Index, Model, ReadReason};
+use barest::{Backing, Error, ErrorKind, Index, Mapping, Model, ReadReason};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -97,6 +97,13 @@ fn too_little_address_space_names_the_limit() {
         return skip("ulimit -v", "this system does not limit a process's addresses");
     }
     child("child_with_2_gib_of_addresses", &path, "ulimit -v 2097152;", None);
+    // Nor does the program promise what would not be done.
+    let script = "ulimit -v 2097152; exec \"$0\" ls \"$1\"";
+    let program = env!("CARGO_BIN_EXE_barest");
+    let output = Command::new("sh").args(["-c", script, program]).arg(&path).output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && out.contains("cannot be mapped here ("), "{out}");
+    assert!(!out.contains("open reads it"), "{out}");
 }
 
 #[test]
@@ -115,6 +122,43 @@ fn child_with_2_gib_of_addresses() {
     // There is no memory to read it into either, which is an error and no abort.
     let error = Model::read(&path).unwrap_err();
     assert_eq!(limit(&error), ("reserve memory for the file", 2 << 30, "bytes of address space"));
+    println!("{DONE}");
+}
+
+#[test]
+fn too_many_mappings_name_the_limit() {
+    // Every one costs the kernel some memory.
+    const CHEAP: u64 = 200_000;
+    match most_mappings() {
+        None => skip("/proc/sys/vm/max_map_count", "this system does not say how many mappings"),
+        Some(most) if most > CHEAP => {
+            skip("vm.max_map_count", "too many mappings to make them all")
+        }
+        Some(_) => child("child_with_all_its_mappings", &set(2).0, "", None),
+    }
+}
+
+fn most_mappings() -> Option<u64> {
+    std::fs::read_to_string("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok()
+}
+
+#[test]
+fn child_with_all_its_mappings() {
+    let Some(path) = path() else { return };
+    let most = most_mappings().unwrap();
+    let file = std::fs::File::open(path.join("0.safetensors")).unwrap();
+    let mut mappings = Vec::with_capacity(most as usize);
+    while let Ok(mapping) = Mapping::open(&file) {
+        mappings.push(mapping);
+    }
+    // SAFETY: the test that started this one does not change the files.
+    let outcomes = unsafe { [Model::map(&path), Model::open(&path)] };
+    mappings.truncate(100);
+    for outcome in outcomes {
+        let error = outcome.unwrap_err();
+        assert_eq!(limit(&error), ("map", most, "mappings"));
+        assert_eq!(error.path(), Some(&*path.join("0.safetensors")));
+    }
     println!("{DONE}");
 }
 
