@@ -155,11 +155,15 @@ fn tell(end: End) -> ExitCode {
             let path = error.path().unwrap_or(Path::new("")).to_string_lossy();
             const SHOWN: usize = 20;
             let shown: String = lines.by_ref().take(SHOWN).collect();
-            let rest = match lines.count() {
+            let more = match error.kind() {
+                barest::ErrorKind::Faults { more, .. } => *more,
+                _ => 0,
+            };
+            let rest = match lines.count() + more {
                 0 => String::new(),
                 rest => format!("\n  and {rest} more, see barest check"),
             };
-            let count = error.faults().len();
+            let count = error.faults().len() + more;
             (format!("barest: {}: {count} faults{shown}{rest}", Shown(&path)), 1)
         }
         End::Failed(error) => {

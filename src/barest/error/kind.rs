@@ -535,7 +535,7 @@ impl Display for ErrorKind {
             ),
             RangeBeyondFile { expected, found } => write!(
                 f,
-                "the part asked for ends behind the file: expected at most {expected}, found {found}"
+                "the part asked for is none of the file: expected an end between its own start and {expected}, found {found}"
             ),
             Foreign { expected, found, promised, advice } => {
                 write!(f, "{found}, not {expected}")?;
