@@ -325,7 +325,7 @@ fn every_shard_that_is_cut_short_is_listed_with_what_is_missing() {
         assert_eq!(fault.path(), Some(&*file));
         assert_eq!(fault.tensor(), Some(&*format!("t{number}")));
         assert!(
-            matches!(fault.kind(), ErrorKind::Truncated { expected: 64, found: f } if *f == found)
+            matches!(fault.kind(), ErrorKind::Truncated { expected: 64, found: f, .. } if *f == found)
         );
         let missing = format!("{} bytes missing", 64 - found);
         assert!(fault.to_string().contains(&missing), "{fault}");
