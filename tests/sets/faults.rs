@@ -57,7 +57,7 @@ fn all_faults_of_a_set_stand_in_one_error() {
         ("BadShardName { found: \"/y\"", index.clone(), Some("y"), "/y"),
         ("MissingShard { tensors: 2, link: None }", path("b-missing"), None, ""),
         ("MissingShard { tensors: 1, link: Some(\"nowhere\") }", path("c-link"), None, ""),
-        ("Truncated { expected: 16, found: 13 }", path("d-cut"), Some("c2"), ""),
+        ("Truncated { expected: 16, found: 13, mapped: false }", path("d-cut"), Some("c2"), ""),
         ("Foreign { expected: \"a safetensors file\"", path("g-pointer"), None, ""),
         ("NotAFile { found: \"a directory\" }", path("h-dir"), None, ""),
         ("NotAFile { found: \"a FIFO", path("i-fifo"), None, ""),
