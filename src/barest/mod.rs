@@ -53,6 +53,8 @@ mod tensor; // views of a tensor, borrowed or kept
 
 mod model; // from a path to a model
 
+pub mod gpu; // the same pages as buffers of a GPU
+
 #[cfg(test)]
 mod skip;
 

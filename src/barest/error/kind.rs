@@ -3,7 +3,7 @@
 //! Each kind has the numbers that a person needs, and one sentence without control characters.
 
 use super::super::dtype::Dtype;
-use super::super::escape::Brief;
+use super::super::escape::{Brief, Shown};
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::io;
@@ -316,6 +316,34 @@ pub enum ErrorKind {
         /// The byte.
         found: u8,
     },
+    /// What was said to be the size of a page is none.
+    BadPageSize {
+        /// The bytes.
+        found: u64,
+    },
+    /// The pages of a tensor, or its copy, are more than one GPU buffer can be.
+    BufferTooShort {
+        /// Bytes of the longest buffer.
+        expected: u64,
+        /// Bytes that the tensor needs.
+        found: u64,
+    },
+    /// The system has Metal, but no device for it.
+    NoMetalDevice,
+    /// Metal made no buffer: neither over the pages, nor with a copy of them.
+    NoBuffer {
+        /// Bytes of the buffer.
+        expected: u64,
+        /// Bytes of the buffer that was made instead; 0 for none.
+        found: u64,
+    },
+    /// Metal refused `action` (a verb: compile, run …).
+    Metal {
+        /// What was tried.
+        action: &'static str,
+        /// What Metal said.
+        message: String,
+    },
 }
 
 /// A byte as a message shows it.
@@ -513,6 +541,25 @@ impl Display for ErrorKind {
             PartOfByte => f.write_str("this part would begin or end within a byte"),
             NotABool { index, found } => {
                 write!(f, "element {index} is no truth value: expected 0 or 1, found {found}")
+            }
+            BadPageSize { found } => write!(
+                f,
+                "a page has no {found} byte{}: expected a power of two from 4096 on",
+                plural(*found)
+            ),
+            BufferTooShort { expected, found } => write!(
+                f,
+                "one GPU buffer can have {expected} bytes, and the pages of this tensor, or its copy, need {found}"
+            ),
+            NoMetalDevice => f.write_str(
+                "there is no Metal device (over ssh, in a sandbox and in virtual machines there may be none)",
+            ),
+            NoBuffer { expected, found } => write!(
+                f,
+                "Metal made no buffer: expected one of {expected} bytes, found {found} (out of memory?)"
+            ),
+            Metal { action, message } => {
+                write!(f, "Metal cannot {action}: {}", Shown(message))
             }
         }
     }
