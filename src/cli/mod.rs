@@ -14,6 +14,7 @@ mod demo;
 mod dump;
 mod layout;
 mod ls;
+mod metal;
 mod output;
 mod sample;
 mod survey;
@@ -35,11 +36,12 @@ struct Verb {
     run: fn(Arguments, &mut Output) -> Result<(), End>,
 }
 
-const VERBS: [Verb; 5] = [
+const VERBS: [Verb; 6] = [
     Verb { name: "ls", help: ls::HELP, run: ls::run },
     Verb { name: "check", help: check::HELP, run: check::run },
     Verb { name: "dump", help: dump::HELP, run: dump::run },
     Verb { name: "layout", help: layout::HELP, run: layout::run },
+    Verb { name: "metal", help: metal::HELP, run: metal::run },
     Verb { name: "demo", help: demo::HELP, run: demo::run },
 ];
 
@@ -51,6 +53,7 @@ usage: barest                            the story of one tensor, measured on th
        barest check PATH...              validate files in full
        barest dump PATH TENSOR [N]       values beside their raw bytes
        barest layout PATH                the picture of a file, also as SVG
+       barest metal PATH                 its pages as GPU buffers (on a Mac), or the plan
        barest demo DIR                   write the sample model, and broken ones
 
        barest VERB --help                more about a verb
