@@ -9,6 +9,11 @@ mod barest;
 
 pub use barest::*;
 
+// gpu/metal.rs against a fake of Apple's libraries, which the folder that is copied does not have.
+#[cfg(all(test, unix, target_pointer_width = "64", not(target_vendor = "apple")))]
+#[path = "../tests/metal/mod.rs"]
+mod metal;
+
 // The README's code, and that of the notes, is compiled and run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -106,7 +106,12 @@ impl Model {
 
     /// The files it consists of.
     pub fn shards(&self) -> impl ExactSizeIterator<Item = &Shard> {
-        self.shards.iter().map(|shard| &**shard)
+        self.handles().iter().map(|shard| &**shard)
+    }
+
+    /// The same with what keeps their pages mapped.
+    pub(super) fn handles(&self) -> &[Arc<Shard>] {
+        &self.shards
     }
 
     /// The `__metadata__` of a shard; `None` if it is absent or `null`, or if there is no such

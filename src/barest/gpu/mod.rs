@@ -11,6 +11,22 @@
 //! A copy of this crate that needs none of it leaves this folder out, and `sys/objc/`: a `mod`
 //! line each. Then no framework is linked.
 
+mod metal;
 mod plan;
+mod sum;
 
 pub use plan::{Limits, Place, Plan, Window};
+
+#[cfg(all(
+    target_pointer_width = "64",
+    any(target_os = "macos", target_os = "ios", all(test, unix)),
+))]
+pub use metal::{Budget, MetalBuffer, MetalDevice, MetalModel, TensorBuffer};
+#[cfg(all(
+    target_pointer_width = "64",
+    any(target_os = "macos", target_os = "ios", all(test, unix)),
+))]
+pub use sum::{Sum, sum_bf16, sum_bf16_on_cpu};
+// For tests outside of this folder, where there is no Metal.
+#[cfg(all(test, unix, target_pointer_width = "64", not(target_vendor = "apple")))]
+pub use super::sys::objc::{Runtime, install};

@@ -7,6 +7,7 @@
 //! ```text
 //!   64-bit Linux, Android, Apple, BSDs   posix.rs + the numbers in linux.rs | apple.rs | bsd.rs
 //!   everything else (Windows, 32-bit)    other.rs: no mapping, memory from the allocator
+//!   macOS, iOS, and tests of others      objc/: the Objective-C runtime and Metal
 //! ```
 
 macro_rules! on_posix {
@@ -69,6 +70,9 @@ elsewhere! {
         residency, terminal_columns,
     };
 }
+
+// Apple's libraries, for `gpu/`. The folder says for itself where it is compiled.
+pub mod objc;
 
 use std::fs::File;
 use std::io;
