@@ -108,7 +108,7 @@ proptest! {
         for window in plan.windows() {
             prop_assert_eq!(window.start() % page_size, 0);
             prop_assert_eq!(window.len() % page_size, 0);
-            prop_assert!(0 < window.len() && window.len() <= max_buffer_length);
+            prop_assert!((1..=max_buffer_length).contains(&window.len()));
             prop_assert!(window.end() <= mapped.end);
         }
         for two in plan.windows().windows(2) {

@@ -307,10 +307,10 @@ impl State {
                 Object::Buffer(Buffer { address, len, block: Some(block), calls, .. }) => {
                     (0..calls).for_each(|_| block.call(address, len));
                 }
-                Object::ResidencySet { members, requested, uncommitted } => {
-                    if requested || uncommitted || !members.is_empty() {
-                        self.fault("a residency set goes away with its members".to_owned());
-                    }
+                Object::ResidencySet { members, requested, uncommitted }
+                    if requested || uncommitted || !members.is_empty() =>
+                {
+                    self.fault("a residency set goes away with its members".to_owned());
                 }
                 _ => {}
             }

@@ -334,8 +334,6 @@ pub enum ErrorKind {
     NoBuffer {
         /// Bytes of the buffer.
         expected: u64,
-        /// Bytes of the buffer that was made instead; 0 for none.
-        found: u64,
     },
     /// Metal refused `action` (a verb: compile, run …).
     Metal {
@@ -554,10 +552,9 @@ impl Display for ErrorKind {
             NoMetalDevice => f.write_str(
                 "there is no Metal device (over ssh, in a sandbox and in virtual machines there may be none)",
             ),
-            NoBuffer { expected, found } => write!(
-                f,
-                "Metal made no buffer: expected one of {expected} bytes, found {found} (out of memory?)"
-            ),
+            NoBuffer { expected } => {
+                write!(f, "Metal made no buffer of {expected} bytes (out of memory?)")
+            }
             Metal { action, message } => {
                 write!(f, "Metal cannot {action}: {}", Shown(message))
             }

@@ -4,13 +4,15 @@
 //!
 //! ```text
 //!   plan.rs    which pages go into which buffer: arithmetic, on every system
-//!   metal.rs   the buffers, for macOS and iOS
+//!   device.rs  what a device can take; from here on for macOS and iOS
+//!   metal.rs   the buffers
 //!   sum.rs     one kernel, to see that the GPU reads what the processor reads
 //! ```
 //!
 //! A copy of this crate that needs none of it leaves this folder out, and `sys/objc/`: a `mod`
 //! line each. Then no framework is linked.
 
+mod device;
 mod metal;
 mod plan;
 mod sum;
@@ -21,7 +23,12 @@ pub use plan::{Limits, Place, Plan, Window};
     target_pointer_width = "64",
     any(target_os = "macos", target_os = "ios", all(test, unix)),
 ))]
-pub use metal::{Budget, MetalBuffer, MetalDevice, MetalModel, TensorBuffer};
+pub use device::{Budget, MetalDevice};
+#[cfg(all(
+    target_pointer_width = "64",
+    any(target_os = "macos", target_os = "ios", all(test, unix)),
+))]
+pub use metal::{MetalBuffer, MetalModel, TensorBuffer};
 #[cfg(all(
     target_pointer_width = "64",
     any(target_os = "macos", target_os = "ios", all(test, unix)),

@@ -12,7 +12,8 @@
 
 use super::super::error::Result;
 use super::super::tensor::TensorView;
-use super::metal::{MetalDevice, MetalModel};
+use super::device::MetalDevice;
+use super::metal::MetalModel;
 use std::ffi::CStr;
 
 /// Metal's language has `bfloat` only since macOS 14; a BF16 is the upper half of an F32 everywhere.

@@ -1,7 +1,7 @@
 //! How is a kernel compiled from its text, and run once?
 
 use super::messages::{self, Size};
-use super::{Id, Pool, Retained, string, text};
+use super::{Buffer, Device, Id, Pool, Retained, string, text};
 use std::ffi::CStr;
 use std::ptr;
 
@@ -13,7 +13,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// Compiles the function of that name, in Metal's language. Fails with what the compiler says.
-    pub fn compile(device: &Retained, source: &CStr, name: &CStr) -> Result<Kernel, String> {
+    pub fn compile(device: &Device, source: &CStr, name: &CStr) -> Result<Kernel, String> {
         Pool::around(|| {
             let no_memory = || "no memory for a string".to_owned();
             let source = string(source).ok_or_else(no_memory)?;
@@ -57,7 +57,7 @@ impl Kernel {
     /// to none whose bytes are shared.
     pub unsafe fn run(
         &self,
-        buffers: &[(&Retained, usize)],
+        buffers: &[(&Buffer, usize)],
         constant: &[u8],
         groups: usize,
         threads: usize,

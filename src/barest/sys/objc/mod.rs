@@ -9,6 +9,7 @@
 //! ```text
 //!   runtime.rs    the functions, linked on Apple's systems, and handed in by a test elsewhere
 //!   messages.rs   one function of the exact type for each message that is sent
+//!   device.rs     a device, its buffers, and what is kept resident
 //!   kernel.rs     a compute kernel, from its text to its end
 //!   block.rs      a block that holds something and lets go of it once
 //! ```
@@ -23,15 +24,17 @@
 ))]
 
 mod block;
+mod device;
 mod kernel;
 pub mod messages;
 mod runtime;
 
 pub use block::Deallocator;
+pub use device::{Buffer, Device, ResidencySet};
 pub use kernel::Kernel;
+pub use runtime::Runtime;
 #[cfg(not(target_vendor = "apple"))]
 pub use runtime::install;
-pub use runtime::{Runtime, default_device};
 
 use runtime::runtime;
 use std::ffi::{CStr, c_char, c_void};

@@ -5,7 +5,7 @@
 //! its own: so nothing is declared that could not be linked, and tests of a copy that brings no
 //! runtime link all the same, and find no device.
 
-use super::{Id, Retained};
+use super::Id;
 use std::ffi::{c_char, c_void};
 
 /// The functions, by their C names, and the address of one datum.
@@ -37,28 +37,6 @@ pub struct Runtime {
 unsafe impl Send for Runtime {}
 // SAFETY: as above.
 unsafe impl Sync for Runtime {}
-
-/// A device: the system's default, or the first of the list where the default is nil, as in some
-/// programs without a window. `None` if there is neither.
-pub fn default_device() -> Option<Retained> {
-    let runtime = runtime();
-    super::Pool::around(|| {
-        // SAFETY: takes nothing, and the reference is ours.
-        let default = unsafe { Retained::owned((runtime.create_system_default_device)()) };
-        if default.is_some() {
-            return default;
-        }
-        // SAFETY: the same.
-        let list = unsafe { Retained::owned((runtime.copy_all_devices?)()) }?;
-        // SAFETY: an array that is alive; a device that it holds, alive as long, is retained.
-        unsafe {
-            match super::messages::count(list.id()) {
-                0 => None,
-                _ => Retained::shared(super::messages::object_at_index(list.id(), 0)),
-            }
-        }
-    })
-}
 
 #[cfg(target_vendor = "apple")]
 mod linked {
