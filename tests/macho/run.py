@@ -303,8 +303,12 @@ class System:
         return address
 
     def free(self, address, *_):
-        if address and self.sizes.pop(address, None) is None:
+        if not address:
+            return
+        if address not in self.sizes:
             raise Fault(f"{address:#x} is freed, and was not allocated")
+        # Whoever looks into it later finds an address that leads nowhere.
+        self.machine.write(address, b"\xfe" * self.sizes.pop(address))
 
     def reallocate(self, address, size, *_):
         to = self.allocate(size)

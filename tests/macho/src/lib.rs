@@ -33,7 +33,9 @@ fn model(elements: &[usize]) -> Model {
     let header = Mapping::page_size() + 6 - 8;
     let mut bytes = (header as u64).to_le_bytes().to_vec();
     bytes.extend(format!("{text:<header$}").bytes());
-    bytes.extend((0..end).map(|at| if at % 2 == 0 { (at * 7) as u8 } else { 0x3e + (at / 2 % 4) as u8 }));
+    bytes.extend(
+        (0..end).map(|at| if at % 2 == 0 { (at * 7) as u8 } else { 0x3e + (at / 2 % 4) as u8 }),
+    );
     Model::from_bytes(&bytes).expect("a model")
 }
 
@@ -53,14 +55,23 @@ pub extern "C" fn windows() -> u64 {
     let page = Mapping::page_size();
     hold!(page == 16384);
     let model = model(&[page, page, page / 2]);
-    let Ok(device) = MetalDevice::system_default() else { hold!(false); return 0 };
+    let Ok(device) = MetalDevice::system_default() else {
+        hold!(false);
+        return 0;
+    };
     hold!(device.name() == "Emulated");
     hold!(device.has_unified_memory());
     hold!(device.limits().max_buffer_length == 4 * 16384 + 5);
     hold!(device.recommended_max_working_set_size() == Some(1 << 40));
-    let Ok(buffers) = MetalModel::new(&device, &model) else { hold!(false); return 0 };
+    let Ok(buffers) = MetalModel::new(&device, &model) else {
+        hold!(false);
+        return 0;
+    };
     for (name, offset, len) in [("t0", 6, 3), ("t1", 6, 4), ("t2", 6 + 2 * page, 4)] {
-        let Ok(Some(tensor)) = buffers.tensor(name) else { hold!(false); return 0 };
+        let Ok(Some(tensor)) = buffers.tensor(name) else {
+            hold!(false);
+            return 0;
+        };
         hold!(tensor.offset() == offset);
         hold!(tensor.buffer().len() == len * page as u64);
         hold!(!tensor.buffer().is_copy());
@@ -73,13 +84,22 @@ pub extern "C" fn windows() -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn refused() -> u64 {
     let model = model(&[100]);
-    let Ok(device) = MetalDevice::system_default() else { hold!(false); return 0 };
-    let Ok(buffers) = MetalModel::new(&device, &model) else { hold!(false); return 0 };
-    let Ok(Some(tensor)) = buffers.tensor("t0") else { hold!(false); return 0 };
+    let Ok(device) = MetalDevice::system_default() else {
+        hold!(false);
+        return 0;
+    };
+    let Ok(buffers) = MetalModel::new(&device, &model) else {
+        hold!(false);
+        return 0;
+    };
+    let Ok(Some(tensor)) = buffers.tensor("t0") else {
+        hold!(false);
+        return 0;
+    };
     hold!(tensor.buffer().is_copy() && tensor.offset() == 6);
-    let sums = sum_bf16(&device, &buffers, "t0").ok().zip(
-        model.tensor("t0").ok().and_then(|view| sum_bf16_on_cpu(&view).ok()),
-    );
+    let sums = sum_bf16(&device, &buffers, "t0")
+        .ok()
+        .zip(model.tensor("t0").ok().and_then(|view| sum_bf16_on_cpu(&view).ok()));
     hold!(sums.is_some_and(|(gpu, cpu)| gpu.check == cpu.check));
     0
 }
@@ -88,8 +108,14 @@ pub extern "C" fn refused() -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn sum() -> u64 {
     let model = model(&[900]);
-    let Ok(device) = MetalDevice::system_default() else { hold!(false); return 0 };
-    let Ok(buffers) = MetalModel::new(&device, &model) else { hold!(false); return 0 };
+    let Ok(device) = MetalDevice::system_default() else {
+        hold!(false);
+        return 0;
+    };
+    let Ok(buffers) = MetalModel::new(&device, &model) else {
+        hold!(false);
+        return 0;
+    };
     let on_cpu = model.tensor("t0").ok().and_then(|view| sum_bf16_on_cpu(&view).ok());
     match (sum_bf16(&device, &buffers, "t0"), on_cpu) {
         (Ok(gpu), Some(cpu)) => {
@@ -104,8 +130,14 @@ pub extern "C" fn sum() -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn resident() -> u64 {
     let model = model(&[5]);
-    let Ok(device) = MetalDevice::system_default() else { hold!(false); return 0 };
-    let Ok(mut buffers) = MetalModel::new(&device, &model) else { hold!(false); return 0 };
+    let Ok(device) = MetalDevice::system_default() else {
+        hold!(false);
+        return 0;
+    };
+    let Ok(mut buffers) = MetalModel::new(&device, &model) else {
+        hold!(false);
+        return 0;
+    };
     hold!(buffers.keep_resident(&device).is_ok_and(|kept| kept));
     0
 }
