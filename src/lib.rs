@@ -64,5 +64,9 @@ struct Note13;
 struct Note16;
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/17-one-memory-two-processors.md")]
+struct Note17;
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/19-eight-bits-and-fewer.md")]
 struct Note19;

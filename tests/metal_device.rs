@@ -83,17 +83,17 @@ fn the_gpu_reads_the_bytes_that_the_processor_reads() {
 }
 
 #[test]
-fn what_is_allocated_is_counted_and_given_back() {
+fn the_buffers_outlive_the_model_that_they_were_made_of() {
     let Some(device) = device() else { return };
-    let scratch = Scratch::new("counted");
+    let scratch = Scratch::new("outlive");
     let model = scratch.map();
+    let expected = sum_bf16_on_cpu(&model.tensor("even").unwrap()).unwrap().check;
     let budget = device.budget(&model).unwrap();
     let mut buffers = MetalModel::new(&device, &model).unwrap();
-    let kept = buffers.keep_resident(&device).unwrap();
-    println!("{budget:?}, {} now, resident: {kept}", device.current_allocated_size());
-    assert!(device.limits().max_buffer_length >= 256 << 20);
-    // Others may allocate meanwhile: more is no fault.
-    assert!(device.current_allocated_size() >= budget.needed);
     drop(model);
-    drop(buffers);
+    let kept = buffers.keep_resident(&device);
+    // For whoever reads the log: a virtual device may have strange answers.
+    println!("{device:?} {budget:?}, {} now, resident: {kept:?}", device.current_allocated_size());
+    println!("copies: {:?}", buffers.buffers().map(|buffer| buffer.is_copy()).collect::<Vec<_>>());
+    assert_eq!(sum_bf16(&device, &buffers, "even").unwrap().check, expected);
 }

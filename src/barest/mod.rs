@@ -7,6 +7,7 @@
 //!  path ──open──▶ file ──pread──▶ header bytes ──json──▶ Header ──tiling proof──▶ names ──look-up──▶ TensorView ──▶ f32
 //!                  │              (private copy)                                                       ▲
 //!                  └──────────────mmap (or read into private memory)──▶ Bytes ─────────────────────────┘
+//!                                                                         └──windows──▶ MTLBuffer (macOS, iOS)
 //! ```
 //!
 //! What was checked, the private copy of the header, is what is used. A file that changes later can

@@ -93,9 +93,10 @@ fn write_plan(shard: &Shard, plan: &Plan, output: &mut Output) -> Result<(), End
     let path = shard.path().map(|path| path.to_string_lossy());
     writeln!(
         output,
-        "{}: {} tensors, {} bytes",
+        "{}: {} tensor{}, {} bytes",
         Shown(path.as_deref().unwrap_or("memory")),
         header.len(),
+        if header.len() == 1 { "" } else { "s" },
         shard.file_len()
     )?;
     // 1. The windows.

@@ -432,8 +432,10 @@ class Metal:
     def pop(self, token, *_):
         if token != len(self.pools):
             raise Fault("a pool ends before one that began later")
-        for address in self.pools.pop():
-            yield from self.release(address)
+        # What is lent out meanwhile goes with the rest.
+        while self.pools[-1]:
+            yield from self.release(self.pools[-1].pop())
+        self.pools.pop()
 
     def release(self, address, *_):
         thing = self.thing(address)
@@ -452,6 +454,9 @@ class Metal:
             yield from self.dispose_of_block(thing.block)
         if getattr(thing, "own", 0):
             self.system.free(thing.own)
+        if thing.kind == "MTLBuffer":
+            # As the drivers of Apple's GPUs do.
+            self.lend("NSString", text="what a buffer left")
 
     # --- Blocks, as clang describes them ---
 

@@ -233,7 +233,9 @@ impl Fake {
     }
 
     pub fn release(&self, object: *mut c_void) {
+        let pool = push();
         release(object);
+        pop(pool);
     }
 
     /// Nothing may be left, and nothing may have gone wrong.
@@ -303,6 +305,10 @@ impl State {
             }
             let Some((object, _)) = self.objects.remove(&id) else { continue };
             left.extend(object.held());
+            if matches!(object, Object::Buffer(_)) {
+                // As the drivers of Apple's GPUs do.
+                self.lend(Object::Text(c"what a buffer left".to_owned()));
+            }
             match object {
                 Object::Buffer(Buffer { address, len, block: Some(block), calls, .. }) => {
                     (0..calls).for_each(|_| block.call(address, len));
@@ -692,12 +698,16 @@ extern "C" fn push() -> *mut c_void {
 }
 
 extern "C" fn pop(token: *mut c_void) {
-    let (depth, pool) = POOLS.with_borrow_mut(|pools| (pools.len(), pools.pop()));
+    let depth = POOLS.with_borrow(Vec::len);
     let mut state = state();
     if depth != token as usize {
         state.fault("a pool ends before one that began later".to_owned());
     }
-    pool.into_iter().flatten().for_each(|object| state.release(object));
+    // What is lent out meanwhile goes with the rest.
+    while let Some(object) = POOLS.with_borrow_mut(|pools| pools.last_mut()?.pop()) {
+        state.release(object);
+    }
+    POOLS.with_borrow_mut(Vec::pop);
 }
 
 extern "C" fn default_device() -> *mut c_void {

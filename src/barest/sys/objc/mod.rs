@@ -104,9 +104,10 @@ impl Retained {
 }
 
 impl Drop for Retained {
+    /// Within a pool: what goes away may lend out what it was made of, on any thread.
     fn drop(&mut self) {
         // SAFETY: the reference is ours, and given back once.
-        unsafe { (runtime().objc_release)(self.0.as_ptr()) };
+        Pool::around(|| unsafe { (runtime().objc_release)(self.0.as_ptr()) });
     }
 }
 
