@@ -51,19 +51,37 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     if let Some(tensor) = &tensor {
         model.tensor(tensor)?;
     }
-    if asks_for_a_plan {
-        return plan(&model, Limits { page_size, max_buffer_length }, output);
-    }
-    #[cfg(target_os = "macos")]
-    let why = match device::run(&model, tensor.as_deref(), output)? {
-        device::Ran::Done => return Ok(()),
-        device::Ran::NoDevice => "there is no Metal device here",
+    let why = match asks_for_a_plan {
+        true => HERE,
+        false => match on_the_device(&model, tensor.as_deref(), output)? {
+            Ran::Done => return Ok(()),
+            Ran::NoDevice(why) => why,
+        },
     };
-    #[cfg(not(target_os = "macos"))]
-    let why = "there is no Metal here";
     plan(&model, Limits { page_size, max_buffer_length }, output)?;
     Ok(writeln!(output, "{why}: this is a plan, and no buffer was made")?)
 }
+
+/// What came of the wish to use the device.
+enum Ran {
+    #[cfg_attr(not(target_os = "macos"), expect(dead_code))]
+    Done,
+    NoDevice(&'static str),
+}
+
+#[cfg(target_os = "macos")]
+use device::run as on_the_device;
+
+#[cfg(target_os = "macos")]
+const HERE: &str = "as asked";
+
+#[cfg(not(target_os = "macos"))]
+fn on_the_device(_: &barest::Model, _: Option<&str>, _: &mut Output) -> Result<Ran, End> {
+    Ok(Ran::NoDevice(HERE))
+}
+
+#[cfg(not(target_os = "macos"))]
+const HERE: &str = "there is no Metal here";
 
 /// The windows and the copies of each shard.
 fn plan(model: &barest::Model, limits: Limits, output: &mut Output) -> Result<(), End> {

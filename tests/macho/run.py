@@ -519,11 +519,10 @@ class Metal:
         return thing.own
 
     def MTLDevice_respondsToSelector_(self, *_):
-        # Only the lowest byte of a BOOL means something.
-        return 0xAB01
+        return 1
 
     def MTLDevice_hasUnifiedMemory(self, *_):
-        return 0xAB01
+        return 1
 
     def MTLDevice_name(self, *_):
         return self.lend("NSString", text="Emulated")

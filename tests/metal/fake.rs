@@ -364,9 +364,8 @@ impl State {
             return None;
         }
         Some(match selector {
-            // Only the lowest byte of a BOOL means something.
-            "respondsToSelector:" => usize::from(!old) | 0xab00,
-            "hasUnifiedMemory" => 0xab01,
+            "respondsToSelector:" => usize::from(!old),
+            "hasUnifiedMemory" => 1,
             "name" => self.lend(Object::Text(c"a fake device".to_owned())),
             "maxBufferLength" => max_buffer_length,
             "recommendedMaxWorkingSetSize" => recommended as usize,
@@ -604,7 +603,7 @@ impl State {
             let (mut sum, mut check) = (0f32, 0u32);
             for at in (thread..count).step_by(work.threads) {
                 // SAFETY: within the buffer's bytes, which its block keeps mapped.
-                let bits = u32::from(unsafe { (elements.0 as *const u16).add(at).read() });
+                let bits = u32::from(unsafe { (elements.0 as *const u16).add(at).read() }.to_le());
                 sum += f32::from_bits(bits << 16);
                 check = check.wrapping_add((bits + 1).wrapping_mul((2 * at + 1) as u32));
             }

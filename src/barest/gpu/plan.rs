@@ -2,13 +2,14 @@
 //!
 //! A buffer without a copy begins and ends with a page and has a longest length; a tensor begins
 //! anywhere. So a shard's mapping is cut into windows of whole pages, each from its first tensor to
-//! its last, and a new one begins with the tensor that would not lie whole in the one before:
+//! its last, and a new one begins with the tensor that would not lie whole in the one before. Here four
+//! pages are the longest buffer, and at most one page is in two windows:
 //!
 //! ```text
-//!   tensors    │ header │ a   │  b        │c│      d        │
-//!   pages      ├────┬────┬────┬────┬────┬────┬────┬────┬────┬────┤
-//!   windows         └──────── a b ─────────┘
-//!                                       └────── c d ────────────┘     at most one page is in two windows
+//!   tensors   │  header │    a    │     b      │    c     │   d    │00│
+//!   pages     ├───────┬───────┬───────┬───────┬───────┬───────┬───────┤
+//!   windows           └────────────── 0 ──────────────┘
+//!                                             └────────── 1 ──────────┘
 //! ```
 //!
 //! Pure arithmetic: nothing here knows an address, a file or a graphics card, so it is tried on

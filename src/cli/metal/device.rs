@@ -6,22 +6,20 @@ use super::super::End;
 use super::super::ls::{name_cell, size_in_words};
 use super::super::output::Output;
 use super::super::tour::in_words;
+use super::Ran;
 use barest::escape::Shape;
 use barest::gpu::{MetalDevice, MetalModel, sum_bf16, sum_bf16_on_cpu};
 use barest::{Dtype, ErrorKind, Model, TensorView};
 use std::io::{self, Write};
 use std::time::Instant;
 
-pub enum Ran {
-    Done,
-    NoDevice,
-}
-
 /// Lays buffers over the model and sums a tensor, the largest BF16 if none is named.
 pub fn run(model: &Model, tensor: Option<&str>, output: &mut Output) -> Result<Ran, End> {
     let device = match MetalDevice::system_default() {
         Ok(device) => device,
-        Err(error) if matches!(error.kind(), ErrorKind::NoMetalDevice) => return Ok(Ran::NoDevice),
+        Err(error) if matches!(error.kind(), ErrorKind::NoMetalDevice) => {
+            return Ok(Ran::NoDevice("there is no Metal device here"));
+        }
         Err(error) => return Err(error.into()),
     };
     // 1. The device, and whether the model suits it.
@@ -40,15 +38,15 @@ pub fn run(model: &Model, tensor: Option<&str>, output: &mut Output) -> Result<R
     )?;
     let budget = device.budget(model)?;
     if let Some(recommended) = budget.recommended {
-        line(
-            output,
-            "",
-            &format!("{} are recommended not to be passed", size_in_words(recommended)),
-        )?;
+        line(output, "", &format!("at most {} are recommended", size_in_words(recommended)))?;
     }
     if budget.excess() > 0 {
         let excess = size_in_words(budget.excess());
-        line(output, "warning", &format!("this model passes that by {excess}: commands may fail"))?;
+        line(
+            output,
+            "warning",
+            &format!("this model would pass that by {excess}: commands may fail"),
+        )?;
     }
     // 2. The buffers.
     let before = Instant::now();
