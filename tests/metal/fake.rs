@@ -24,8 +24,8 @@ pub struct Answers {
     pub listed: usize,
     pub max_buffer_length: usize,
     pub recommended: u64,
-    /// What it does with the nth request for a buffer over pages.
-    pub no_copy: fn(usize) -> NoCopy,
+    /// What it does with requests for a buffer over pages, one after the other, and over again.
+    pub no_copy: [NoCopy; 4],
     /// Whether buffers of its own memory can be had.
     pub memory: bool,
     /// Whether the system has residency sets, and whether one can be made.
@@ -36,7 +36,7 @@ pub struct Answers {
     pub runs: bool,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum NoCopy {
     Made,
     /// Nil, and the block is never copied.
@@ -56,7 +56,7 @@ pub const USUAL: Answers = Answers {
     listed: 1,
     max_buffer_length: 1 << 30,
     recommended: 1 << 33,
-    no_copy: |_| NoCopy::Made,
+    no_copy: [NoCopy::Made; 4],
     memory: true,
     residency: Some(true),
     old: false,
@@ -215,6 +215,14 @@ impl Fake {
     /// How many objects of a class live.
     pub fn living(&self, class: &str) -> usize {
         state().objects.values().filter(|(object, _)| object.class() == class).count()
+    }
+
+    /// The first byte of a buffer.
+    pub fn contents(&self, buffer: *mut c_void) -> *const u8 {
+        match state().object(buffer as usize) {
+            Some(Object::Buffer(buffer)) => buffer.address as *const u8,
+            _ => std::ptr::null(),
+        }
     }
 
     /// The members of the one residency set, and whether it was requested.
@@ -433,7 +441,7 @@ impl State {
         if !whole_pages || len > self.answers.max_buffer_length || options != 0 {
             return self.fault(format!("{len} bytes at {address:#x}, options {options:#x}"));
         }
-        let answer = (self.answers.no_copy)(self.no_copies);
+        let answer = self.answers.no_copy[self.no_copies % 4];
         self.no_copies += 1;
         if answer == NoCopy::Nil {
             return 0;

@@ -8,8 +8,10 @@ mod block;
 mod fake;
 
 use crate::barest::gpu::{MetalDevice, MetalModel, sum_bf16, sum_bf16_on_cpu};
-use crate::barest::{ErrorKind, Mapping, Model};
+use crate::barest::{Dtype, ErrorKind, Mapping, Model};
 use fake::{Answers, Fake, NoCopy, USUAL};
+use proptest::prelude::*;
+use proptest::sample::select;
 use std::path::PathBuf;
 
 const NO_COPY: &str = "newBufferWithBytesNoCopy:length:options:deallocator:";
@@ -43,7 +45,7 @@ fn file(data_start: usize, tensors: &[(&str, &str, usize)]) -> Vec<u8> {
     let mut end = 0;
     for (name, dtype, elements) in tensors {
         let begin = end;
-        end += elements * if *dtype == "BF16" { 2 } else { 1 };
+        end += elements * (Dtype::from_name(dtype).unwrap().bits() / 8) as usize;
         text += &format!(
             ",\"{name}\":{{\"dtype\":\"{dtype}\",\"shape\":[{elements}],\"data_offsets\":[{begin},{end}]}}"
         );
@@ -181,11 +183,7 @@ fn each_tensor_lies_whole_in_one_of_several_windows() {
 fn the_last_user_of_a_buffer_lets_the_pages_go() {
     let scratch = Scratch::new("last", &file(page(), &[("a", "U8", page())]));
     for last in [NoCopy::Made, NoCopy::CalledTwice] {
-        let answers = Answers {
-            no_copy: if last == NoCopy::Made { |_| NoCopy::Made } else { |_| NoCopy::CalledTwice },
-            ..USUAL
-        };
-        let fake = Fake::start(answers);
+        let fake = Fake::start(Answers { no_copy: [last; 4], ..USUAL });
         let device = MetalDevice::system_default().unwrap();
         let model = scratch.map();
         let buffers = MetalModel::new(&device, &model).unwrap();
@@ -207,10 +205,8 @@ fn the_last_user_of_a_buffer_lets_the_pages_go() {
 fn a_refusal_is_a_copy_and_neither_leaks_nor_drops_twice() {
     let bytes = file(page() + 6, &[("a", "BF16", 2 * page())]);
     let scratch = Scratch::new("refused", &bytes);
-    let refusals: [fn(usize) -> NoCopy; 4] =
-        [|_| NoCopy::Nil, |_| NoCopy::NilAndCalled, |_| NoCopy::NilAndKept, |_| NoCopy::Short];
-    for no_copy in refusals {
-        let fake = Fake::start(Answers { no_copy, ..USUAL });
+    for refusal in [NoCopy::Nil, NoCopy::NilAndCalled, NoCopy::NilAndKept, NoCopy::Short] {
+        let fake = Fake::start(Answers { no_copy: [refusal; 4], ..USUAL });
         let device = MetalDevice::system_default().unwrap();
         let model = scratch.map();
         let kept = model.tensor("a").unwrap().share();
@@ -235,7 +231,7 @@ fn a_refusal_is_a_copy_and_neither_leaks_nor_drops_twice() {
 fn one_window_may_be_refused_and_the_others_not() {
     let tensors = ["a", "b", "c"].map(|name| (name, "BF16", 16 * page()));
     let model = Model::from_bytes(&file(page(), &tensors)).unwrap();
-    let no_copy = |request| if request == 1 { NoCopy::Nil } else { NoCopy::Made };
+    let no_copy = [NoCopy::Made, NoCopy::Nil, NoCopy::Made, NoCopy::Made];
     let fake = Fake::start(Answers { max_buffer_length: 32 * page(), no_copy, ..USUAL });
     let device = MetalDevice::system_default().unwrap();
     let buffers = MetalModel::new(&device, &model).unwrap();
@@ -248,7 +244,7 @@ fn one_window_may_be_refused_and_the_others_not() {
     drop((buffers, device));
     fake.end();
 
-    let fake = Fake::start(Answers { no_copy: |_| NoCopy::Nil, memory: false, ..USUAL });
+    let fake = Fake::start(Answers { no_copy: [NoCopy::Nil; 4], memory: false, ..USUAL });
     let device = MetalDevice::system_default().unwrap();
     let refused = MetalModel::new(&device, &model).unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::NoBuffer { .. }), "{refused}");
@@ -381,4 +377,52 @@ fn buffers_may_be_dropped_by_another_thread() {
     .join()
     .unwrap();
     fake.end();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the model, the longest buffer and the refusals: behind buffer and offset are the
+    /// tensor's bytes, and in the end nothing is left.
+    #[test]
+    fn behind_every_buffer_and_offset_are_the_tensor_s_bytes(
+        tensors in prop::collection::vec((select(vec!["U8", "BF16", "F32"]), 0usize..5000), 0..12),
+        data_start in 1200usize..1300,
+        pages in 7usize..20,
+        no_copy in prop::array::uniform4(select(vec![
+            NoCopy::Made, NoCopy::Made, NoCopy::Made, NoCopy::Nil, NoCopy::NilAndCalled, NoCopy::Short,
+        ])),
+    ) {
+        let names: Vec<String> = (0..tensors.len()).map(|number| format!("t{number}")).collect();
+        let tensors: Vec<(&str, &str, usize)> = tensors
+            .iter()
+            .zip(&names)
+            .map(|((dtype, elements), name)| (name.as_str(), *dtype, *elements))
+            .collect();
+        let model = Model::from_bytes(&file(data_start, &tensors)).unwrap();
+        let fake = Fake::start(Answers { max_buffer_length: pages * page(), no_copy, ..USUAL });
+        let device = MetalDevice::system_default().unwrap();
+        let needed = device.budget(&model).unwrap().needed;
+        let buffers = MetalModel::new(&device, &model).unwrap();
+        prop_assert_eq!(device.current_allocated_size(), needed);
+        for view in model.tensors() {
+            let Some(tensor) = buffers.tensor(view.name()).unwrap() else {
+                prop_assert!(view.is_empty());
+                continue;
+            };
+            let element = view.dtype().natural_alignment();
+            prop_assert_eq!(tensor.offset() % element, 0);
+            prop_assert!(tensor.offset() + view.byte_len() <= tensor.buffer().len() as usize);
+            // SAFETY: a living buffer, which nobody writes to; so many bytes it has, as just seen.
+            let there = unsafe {
+                let contents = fake.contents(tensor.buffer().as_raw());
+                std::slice::from_raw_parts(contents.add(tensor.offset()), view.byte_len())
+            };
+            prop_assert_eq!(there, view.bytes());
+            let is_the_same = there.as_ptr() == view.bytes().as_ptr();
+            prop_assert_eq!(is_the_same, !tensor.buffer().is_copy());
+        }
+        drop((buffers, device));
+        fake.end();
+    }
 }
