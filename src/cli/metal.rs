@@ -24,7 +24,7 @@ a kernel sums a BF16 tensor (TENSOR, or the largest) straight from these pages, 
 sum is compared with the processor's. The file is mapped: nobody may change it meanwhile.
 
 Elsewhere, where there is no device, and with either option: the plan. Which windows of
-the file become a buffer each (pages and bytes, from the start of the file), and which
+the mapping become a buffer each (whole pages, in bytes from its start), and which
 tensors have to be copied, since a kernel cannot read them where they stand.
 
   --page BYTES         bytes of a page: 16384 on Apple silicon (the default)
@@ -86,9 +86,7 @@ const HERE: &str = "there is no Metal here";
 /// The windows and the copies of each shard.
 fn plan(model: &barest::Model, limits: Limits, output: &mut Output) -> Result<(), End> {
     for shard in model.shards() {
-        let plan =
-            Plan::new(shard.header(), 0, limits).map_err(|error| End::Bad(told(shard, &error)))?;
-        write_plan(shard, &plan, output)?;
+        write_plan(shard, &Plan::of(shard, limits)?, output)?;
     }
     Ok(writeln!(
         output,
@@ -96,14 +94,6 @@ fn plan(model: &barest::Model, limits: Limits, output: &mut Output) -> Result<()
         limits.page_size,
         size_in_words(limits.max_buffer_length)
     )?)
-}
-
-/// A plan knows no path.
-fn told(shard: &Shard, error: &barest::Error) -> String {
-    match shard.path() {
-        Some(path) => format!("{}: {error}", Shown(&path.to_string_lossy())),
-        None => error.to_string(),
-    }
 }
 
 fn write_plan(shard: &Shard, plan: &Plan, output: &mut Output) -> Result<(), End> {

@@ -9,8 +9,7 @@ use super::super::error::{Error, ErrorKind, Result};
 use super::super::mapping::Mapping;
 use super::super::model::Model;
 use super::super::sys::objc::Device;
-use super::metal::plan_of;
-use super::plan::Limits;
+use super::plan::{Limits, Plan};
 use std::fmt::{self, Debug, Formatter};
 
 /// What every device can do, by Apple's feature tables: for systems that cannot be asked.
@@ -60,12 +59,12 @@ impl MetalDevice {
     }
 
     /// What a model would add to what is allocated, before it is added. Faults no page; fails as
-    /// [`Plan::new`](super::Plan::new) does.
+    /// [`Plan::new`] does.
     pub fn budget(&self, model: &Model) -> Result<Budget> {
         let limits = self.limits();
         let mut needed = 0u64;
         for shard in model.shards() {
-            needed = needed.saturating_add(plan_of(shard, limits)?.buffer_bytes());
+            needed = needed.saturating_add(Plan::of(shard, limits)?.buffer_bytes());
         }
         let (allocated, recommended) =
             (self.current_allocated_size(), self.recommended_max_working_set_size());

@@ -210,12 +210,12 @@ impl Debug for MetalModel {
 
 impl ShardBuffers {
     fn new(device: &MetalDevice, shard: &Arc<Shard>, limits: Limits) -> Result<ShardBuffers> {
-        let plan = plan_of(shard, limits)?;
+        let plan = Plan::of(shard, limits)?;
         let mut windows = vector(plan.windows().len())?;
         for &window in plan.windows() {
             windows.push(match device.no_copy(shard, window) {
                 Some(buffer) => buffer,
-                None => device.copy_of_window(shard, window)?,
+                None => device.copy_of_window(shard, window, plan.lead())?,
             });
         }
         let mut copies = Vec::new();
@@ -286,8 +286,7 @@ impl MetalDevice {
     }
 
     /// A buffer with a copy of a window, in which every tensor has the same offset.
-    fn copy_of_window(&self, shard: &Shard, window: Window) -> Result<MetalBuffer> {
-        let lead = lead(shard);
+    fn copy_of_window(&self, shard: &Shard, window: Window, lead: u64) -> Result<MetalBuffer> {
         let start = window.start().saturating_sub(lead);
         let end = window.end().saturating_sub(lead).min(shard.file_len());
         let before = lead.saturating_sub(window.start());
@@ -298,16 +297,6 @@ impl MetalDevice {
         Kernel::compile(&self.device, source, name)
             .map_err(|message| metal("compile the kernel", message))
     }
-}
-
-/// How many bytes of a shard's mapping stand before its file's first: the one place that knows.
-fn lead(_: &Shard) -> u64 {
-    0
-}
-
-/// The windows of a shard.
-pub(super) fn plan_of(shard: &Shard, limits: Limits) -> Result<Plan> {
-    Plan::new(shard.header(), lead(shard), limits).map_err(|error| in_file_of(shard, error))
 }
 
 fn in_file_of(shard: &Shard, error: Error) -> Error {

@@ -12,12 +12,13 @@
 //!                                             └────────── 1 ──────────┘
 //! ```
 //!
-//! Pure arithmetic: nothing here knows an address, a file or a graphics card, so it is tried on
-//! every system and for every size of a page.
+//! Pure arithmetic: nothing here touches a page, or knows a graphics card, so it is tried on every
+//! system and for every size of a page.
 
 use super::super::error::reserve::no_memory;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::header::{Header, TensorInfo};
+use super::super::shard::Shard;
 use std::ops::Range;
 
 /// What the system and the device ask of a window.
@@ -84,7 +85,15 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Cuts a shard into windows. `lead` is how many bytes of the mapping stand before the first of
+    /// Cuts a shard's mapping into windows; see [`Plan::new`]. Errors name its path.
+    pub fn of(shard: &Shard, limits: Limits) -> Result<Plan> {
+        Plan::new(shard.header(), lead(shard), limits).map_err(|error| match shard.path() {
+            Some(path) => error.in_file(path),
+            None => error,
+        })
+    }
+
+    /// Cuts a mapping into windows by a header alone. `lead` is how many bytes of the mapping stand before the first of
     /// the shard's file; 0 where both begin together. Memory for two numbers a window.
     ///
     /// A tensor is copied instead if its place in the mapping is no multiple of its element's bytes
@@ -146,6 +155,11 @@ impl Plan {
         self.copied
     }
 
+    /// Bytes of the mapping before the file's first.
+    pub fn lead(&self) -> u64 {
+        self.lead
+    }
+
     /// Whether a tensor has bytes, but not where a kernel could read them.
     pub fn must_be_copied(&self, tensor: &TensorInfo<'_>) -> bool {
         let element = tensor.dtype().element_bytes().unwrap_or(1) as u64;
@@ -179,6 +193,11 @@ impl Plan {
         let Range { start, end } = tensor.file_range();
         Some(self.lead.checked_add(start)?..self.lead.checked_add(end)?)
     }
+}
+
+/// How many bytes of a shard's mapping stand before its file's first: the one place that knows.
+fn lead(_: &Shard) -> u64 {
+    0
 }
 
 /// No system that maps files has smaller pages.
