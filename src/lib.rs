@@ -10,6 +10,11 @@ mod barest;
 
 pub use barest::*;
 
+// gpu/metal.rs against a fake of Apple's libraries, which the folder that is copied does not have.
+#[cfg(all(test, unix, target_pointer_width = "64", not(target_vendor = "apple")))]
+#[path = "../tests/metal/mod.rs"]
+mod metal;
+
 // The README's code, and that of the notes, is compiled and run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -70,6 +75,10 @@ struct Note14;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/16-vendor-it.md")]
 struct Note16;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/17-one-memory-two-processors.md")]
+struct Note17;
 
 #[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/19-eight-bits-and-fewer.md")]

@@ -186,6 +186,44 @@ fn dump_shows_bytes_as_they_stand_and_values_as_they_are() {
 }
 
 #[test]
+fn metal_plans_windows_and_names_what_must_be_copied() {
+    let scratch = Scratch::new("metal");
+    // Data from byte 128 + 8 on: `odd` at 137 is no place for a BF16.
+    let header = r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"odd":{"dtype":"BF16","shape":[2],"data_offsets":[1,5]}}"#;
+    let path = scratch.model("m.safetensors", &format!("{header:<128}"), 5);
+    let path = text(&path);
+    let (out, err, status) = run(&["metal", path, "--page", "4KiB", "--max-buffer", "1GiB"]);
+    assert_eq!((err.as_str(), status), ("", 0));
+    let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[1], ["WINDOW", "FROM", "TO", "BYTES", "TENSORS"]);
+    assert_eq!(rows[2], ["0", "0", "4096", "4096", "1"]);
+    assert_eq!(rows[4], ["odd", "BF16", "137", "4"]);
+    assert!(out.contains("for pages of 4096 bytes and buffers of 1.0 GiB at most\n"), "{out}");
+    assert!(out.ends_with(": this is a plan, and no buffer was made\n"), "{out}");
+    if cfg!(not(target_os = "macos")) {
+        let (out, _, status) = run(&["metal", path, "odd"]);
+        assert_eq!(status, 0);
+        let row: Vec<&str> = out.lines().nth(2).unwrap().split_whitespace().collect();
+        assert_eq!(row, ["0", "0", "16384", "16384", "1"]);
+        assert!(out.ends_with("there is no Metal here: this is a plan, and no buffer was made\n"));
+    }
+    for (arguments, status, told) in [
+        (&["metal", path, "--page", "5000"][..], 1, "expected a power of two from 4096 on"),
+        (&["metal", path, "--max-buffer", "4095"], 1, "tensor `a`: one GPU buffer can have 4095"),
+        (&["metal", path, "--max-buffer", "4 GB"], 2, "takes bytes such as 16384 or 4GiB"),
+        (&["metal", path, "--max-buffer", "99999999TiB"], 2, "takes bytes such as"),
+        (&["metal", path, "--page", "+4096"], 2, "takes bytes such as"),
+        (&["metal", path, "b"], 1, "no such tensor among 2"),
+        (&["metal", path, "a", "b"], 2, "expected one path, found 3"),
+        (&["metal"], 2, "expected one path, found 0"),
+    ] {
+        let (_, err, found) = run(arguments);
+        assert_eq!(found, status, "{arguments:?}: {err}");
+        assert!(err.contains(told), "{arguments:?}: {err}");
+    }
+}
+
+#[test]
 fn check_looks_at_values_and_says_what_it_saw() {
     let scratch = Scratch::new("values");
     let header = r#"{"f":{"dtype":"BF16","shape":[6],"data_offsets":[0,12]},"b":{"dtype":"BOOL","shape":[3],"data_offsets":[12,15]},"i":{"dtype":"I8","shape":[3],"data_offsets":[15,18]},"e":{"dtype":"F32","shape":[0],"data_offsets":[18,18]}}"#;

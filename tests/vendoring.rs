@@ -8,6 +8,7 @@
 //!   path-2021, path-2024       #[path = "…/src/barest/mod.rs"]       built, run
 //!   library                    the same in a library, kept private   its doctests: none
 //!   header-2021, header-2024   the modules of HEADER alone           built, tested
+//!   no-gpu                     copied without gpu/ and sys/objc/     built, run, tested
 //! ```
 //!
 //! One workspace, so that cargo is called a few times and compiles on all processors.
@@ -119,6 +120,54 @@ fn the_reader_of_headers_works_alone() {
     for module in ["json", "error", "header"] {
         assert!(modules(&tests[0]).contains(&module.to_owned()), "{module}: {:?}", tests[0]);
     }
+}
+
+#[test]
+fn the_gpu_can_be_left_out() {
+    let Some(engines) = Engines::new("no-gpu") else { return };
+    let folder = repository().join("src/barest");
+    let model = engines.0.join("engine.safetensors");
+    fs::write(&model, model_file()).unwrap();
+    let package = engines.package("no-gpu", "2021");
+    write(&package.join("src/main.rs"), &format!("mod barest;\n{ENGINE}"));
+    let copy_of = package.join("src/barest");
+    copy(&folder, &copy_of);
+    // What one does by hand: two folders, and the line that names each.
+    for (directory, list, line) in
+        [("gpu", "mod.rs", "pub mod gpu;"), ("sys/objc", "sys/mod.rs", "pub mod objc;")]
+    {
+        fs::remove_dir_all(copy_of.join(directory)).unwrap();
+        let text = fs::read_to_string(copy_of.join(list)).unwrap();
+        let kept: Vec<&str> = text.lines().filter(|kept| !kept.starts_with(line)).collect();
+        assert_eq!(kept.len() + 1, text.lines().count(), "{line} in {list}");
+        write(&copy_of.join(list), &kept.join("\n"));
+    }
+    // It links what std links: no attribute asks for more, on any system.
+    assert_eq!(files_with(&folder, "#[link("), ["sys/objc/runtime.rs"]);
+    assert!(files_with(&copy_of, "#[link(").is_empty());
+    let run = ["run", "--quiet", "--package", "no-gpu", "--", model.to_str().unwrap()];
+    assert_eq!(engines.cargo(&run), "1 tensor, Some(3.140625)\n");
+    let tests = modules(&engines.tests("no-gpu"));
+    assert!(
+        tests.contains(&"mapping".to_owned()) && !tests.contains(&"gpu".to_owned()),
+        "{tests:?}"
+    );
+}
+
+/// The files below a folder, by their paths in it, whose text holds this.
+fn files_with(folder: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in names_in(folder) {
+        let path = folder.join(&name);
+        match path.is_dir() {
+            true => {
+                found.extend(files_with(&path, text).iter().map(|inner| format!("{name}/{inner}")))
+            }
+            false if fs::read_to_string(&path).unwrap().contains(text) => found.push(name),
+            false => {}
+        }
+    }
+    found
 }
 
 /// A workspace of packages in a directory that goes away with the test.

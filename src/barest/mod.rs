@@ -7,6 +7,7 @@
 //!  path ──open──▶ files ──pread──▶ header bytes ──json──▶ Header ──tiling proof──▶ Index ──look-up──▶ TensorView ──▶ f32
 //!                  │               (private copies)                                                    ▲
 //!                  └───────────────mmap (or read into private memory)──▶ Bytes ────────────────────────┘
+//!                                                                          └──windows──▶ MTLBuffer (macOS, iOS)
 //! ```
 //!
 //! What was checked, the private copy of the header, is what is used. A file that changes later can
@@ -65,7 +66,8 @@ mod model; // from a path to a model
 
 mod scope; // names below a prefix, and a checklist of what was asked for
 
-mod pages; // which pages are in memory; to bring, keep and drop them
+pub mod gpu;
+mod pages; // which pages are in memory; to bring, keep and drop them // the same pages as buffers of a GPU
 
 #[cfg(test)]
 mod skip;

@@ -139,7 +139,12 @@ impl Model {
 
     /// The files it consists of, by number.
     pub fn shards(&self) -> impl ExactSizeIterator<Item = &Shard> {
-        self.parts.shards.iter().map(|shard| &**shard)
+        self.handles().iter().map(|shard| &**shard)
+    }
+
+    /// The same with what keeps their pages mapped.
+    pub(super) fn handles(&self) -> &[Arc<Shard>] {
+        &self.parts.shards
     }
 
     /// The `__metadata__` of a shard; `None` if it is absent or `null`, or if there is no such
@@ -177,10 +182,6 @@ impl Model {
     /// [`Changed`](ErrorKind::Changed) for another difference.
     pub fn still_whole(&self) -> Result<()> {
         self.parts.shards.iter().try_for_each(|shard| shard.still_whole())
-    }
-
-    pub(super) fn shared_shards(&self) -> &[Arc<Shard>] {
-        &self.parts.shards
     }
 
     /// The place of a tensor in the order of [`Model::tensors`].

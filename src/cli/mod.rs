@@ -15,6 +15,7 @@ mod dump;
 mod evict;
 mod layout;
 mod ls;
+mod metal;
 mod output;
 mod pages;
 mod sample;
@@ -40,7 +41,7 @@ struct Verb {
     run: fn(Arguments, &mut Output) -> Result<(), End>,
 }
 
-const VERBS: [Verb; 8] = [
+const VERBS: [Verb; 9] = [
     Verb { name: "ls", help: ls::HELP, run: ls::run },
     Verb { name: "check", help: check::HELP, run: check::run },
     Verb { name: "dump", help: dump::HELP, run: dump::run },
@@ -48,6 +49,7 @@ const VERBS: [Verb; 8] = [
     Verb { name: "pages", help: pages::HELP, run: pages::run },
     Verb { name: "warm", help: warm::HELP, run: warm::run },
     Verb { name: "evict", help: evict::HELP, run: evict::run },
+    Verb { name: "metal", help: metal::HELP, run: metal::run },
     Verb { name: "demo", help: demo::HELP, run: demo::run },
 ];
 
@@ -62,6 +64,7 @@ usage: barest                            the story of one tensor, measured on th
        barest pages PATH [PREFIX]        which pages are in memory
        barest warm PATH [PREFIX...]      read them in, in this order
        barest evict PATH [PREFIX...]     drop them
+       barest metal PATH                 its pages as GPU buffers (on a Mac), or the plan
        barest demo DIR                   write the sample model, and broken ones
 
        barest VERB --help                more about a verb

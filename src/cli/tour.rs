@@ -214,7 +214,7 @@ fn fastest<T>(work: impl Fn() -> T) -> (Duration, T) {
     (best.min().unwrap_or_default(), work())
 }
 
-fn in_words(time: Duration) -> String {
+pub fn in_words(time: Duration) -> String {
     match time.as_nanos() {
         nanos @ 0..1_000 => format!("{nanos} ns"),
         nanos @ 1_000..1_000_000 => format!("{:.1} microseconds", nanos as f64 / 1e3),

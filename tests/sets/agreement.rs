@@ -51,10 +51,10 @@ fn write(folder: &Folder, name: &str, contents: &[&(String, Vec<u8>, bool)]) -> 
     folder.file(name, shard(&tensors))
 }
 
-/// What is told holds the expected tensors, file after file in the order of their data.
 /// A file's name, and its tensors with their bytes.
 type Expected<'a> = (String, Vec<(&'a str, &'a [u8])>);
 
+/// What is told holds the expected tensors, file after file in the order of their data.
 fn holds(told: &Told, folder: &Folder, expected: &[Expected<'_>]) {
     let shown: Vec<(usize, &str, &[u8])> =
         told.tensors.iter().map(|t| (t.shard, &*t.name, &*t.bytes)).collect();

@@ -456,6 +456,32 @@ pub enum ErrorKind {
         /// The byte.
         found: u8,
     },
+    /// What was said to be the size of a page is none.
+    BadPageSize {
+        /// The bytes.
+        found: u64,
+    },
+    /// The pages of a tensor, or its copy, are more than one GPU buffer can be.
+    BufferTooShort {
+        /// Bytes of the longest buffer.
+        expected: u64,
+        /// Bytes that the tensor needs.
+        found: u64,
+    },
+    /// The system has Metal, but no device for it.
+    NoMetalDevice,
+    /// Metal made no buffer: neither over the pages, nor with a copy of them.
+    NoBuffer {
+        /// Bytes of the buffer.
+        expected: u64,
+    },
+    /// Metal refused `action` (a verb: compile, run …).
+    Metal {
+        /// What was tried.
+        action: &'static str,
+        /// What Metal said.
+        message: String,
+    },
 }
 
 impl ErrorKind {
@@ -758,6 +784,24 @@ impl Display for ErrorKind {
             PartOfByte => f.write_str("this part would begin or end within a byte"),
             NotABool { index, found } => {
                 write!(f, "element {index} is no truth value: expected 0 or 1, found {found}")
+            }
+            BadPageSize { found } => write!(
+                f,
+                "a page has no {found} byte{}: expected a power of two from 4096 on",
+                plural(*found)
+            ),
+            BufferTooShort { expected, found } => write!(
+                f,
+                "one GPU buffer can have {expected} bytes, and the pages of this tensor, or its copy, need {found}"
+            ),
+            NoMetalDevice => f.write_str(
+                "there is no Metal device (over ssh, in a sandbox and in virtual machines there may be none)",
+            ),
+            NoBuffer { expected } => {
+                write!(f, "Metal made no buffer of {expected} bytes (out of memory?)")
+            }
+            Metal { action, message } => {
+                write!(f, "Metal cannot {action}: {}", Shown(message))
             }
         }
     }

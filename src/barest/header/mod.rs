@@ -347,6 +347,12 @@ impl<'a> TensorInfo<'a> {
         start + self.record.begin..start + self.record.end
     }
 
+    /// Where its data stands, in bytes from the start of the model.
+    pub(super) fn model_range(&self) -> Range<u64> {
+        let start = PREFIX as u64 + self.header.header_len();
+        start + self.record.begin..start + self.record.end
+    }
+
     /// Its place in file order.
     pub fn number(&self) -> usize {
         self.number

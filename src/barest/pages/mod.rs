@@ -57,7 +57,7 @@ impl Model {
     /// All pages of the model, headers included, shard by shard in file order.
     pub fn pages(&self) -> Pages {
         let mut pages = Pages::default();
-        for shard in self.shared_shards() {
+        for shard in self.handles() {
             let start = shard.header().model_start();
             pages.push(shard, start..start + shard.byte_len());
         }

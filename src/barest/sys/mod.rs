@@ -8,6 +8,7 @@
 //!   64-bit Linux, Android, Apple, BSDs   posix.rs + the numbers in linux.rs | apple.rs | bsd.rs
 //!   everything else (Windows, 32-bit)    other.rs: no mapping, memory from the allocator
 //!   SIGBUS, where a lost page is one     sigbus/, which says itself where that is
+//!   macOS, iOS, and tests of others      objc/: the Objective-C runtime and Metal
 //! ```
 
 macro_rules! on_posix {
@@ -98,6 +99,8 @@ mod elsewhere {
 
 #[cfg(test)]
 mod ask_c;
+// Apple's libraries, for `gpu/`. The folder says for itself where it is compiled.
+pub mod objc;
 
 use std::fs::File;
 use std::io;
