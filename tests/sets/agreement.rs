@@ -51,8 +51,11 @@ fn write(folder: &Folder, name: &str, contents: &[&(String, Vec<u8>, bool)]) -> 
     folder.file(name, shard(&tensors))
 }
 
+/// A file's name, and the tensors of it that are to be seen.
+type Expected<'a> = (String, Vec<(&'a str, &'a [u8])>);
+
 /// What is told holds the expected tensors, file after file in the order of their data.
-fn holds(told: &Told, folder: &Folder, expected: &[(String, Vec<(&str, &[u8])>)]) {
+fn holds(told: &Told, folder: &Folder, expected: &[Expected<'_>]) {
     let shown: Vec<(usize, &str, &[u8])> =
         told.tensors.iter().map(|t| (t.shard, &*t.name, &*t.bytes)).collect();
     let numbered = expected.iter().enumerate();
@@ -186,7 +189,7 @@ fn one_file_is_the_same_by_its_name_in_its_directory_and_in_a_list() {
     let told = open(&path).unwrap();
     assert_eq!(told.names(), ["b", "a", "c"]);
     assert_eq!(told, open(&folder.0).unwrap());
-    assert_eq!(told, open_files(&[path.clone()]).unwrap());
+    assert_eq!(told, open_files(std::slice::from_ref(&path)).unwrap());
     folder.file(
         INDEX,
         index(&[("a", "m.safetensors"), ("b", "m.safetensors"), ("c", "m.safetensors")]),
