@@ -51,7 +51,7 @@ fn write(folder: &Folder, name: &str, contents: &[&(String, Vec<u8>, bool)]) -> 
     folder.file(name, shard(&tensors))
 }
 
-/// A file's name, and its tensors with their bytes.
+/// A file's name, and the tensors of it that are to be seen.
 type Expected<'a> = (String, Vec<(&'a str, &'a [u8])>);
 
 /// What is told holds the expected tensors, file after file in the order of their data.

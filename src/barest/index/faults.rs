@@ -43,13 +43,14 @@ impl Faults {
     /// Nothing, or the one fault there is, or all of them in one error of so many shards at `path`. A
     /// fault that names no path is `path`'s own.
     pub fn into_result(self, path: Option<&Path>, shards: usize) -> Result<()> {
+        let all = self.len();
         let Faults { list, more } = self;
         let here = |error: Error| match path {
             Some(path) => error.in_file(path),
             None => error,
         };
         let mut faults: Vec<Error> = list.into_iter().map(here).collect();
-        match faults.len() + more {
+        match all {
             0 => Ok(()),
             1 => Err(faults.remove(0)),
             _ => Err(here(Error::new(ErrorKind::Faults { faults, more, shards }))),
