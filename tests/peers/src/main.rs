@@ -4,8 +4,13 @@ mod bench;
 mod cases;
 mod count;
 mod headers;
+mod models;
+mod peers;
+mod sets;
 mod table;
 mod tables;
+mod typed;
+mod work;
 
 use barest::escape::Json;
 use bench::Rounds;
@@ -17,7 +22,7 @@ use std::{fs, io, thread};
 
 const HELP: &str = "\
 usage: barest-peers [--rounds N] [--only NAME] [--json]
-       barest-peers work PARSER FILE TIMES
+       barest-peers work WHAT PATH TIMES
 
   --rounds N   how often each contender is timed (25, and 7 or more where that
                would take longer than 3 seconds for a row)
@@ -25,8 +30,9 @@ usage: barest-peers [--rounds N] [--only NAME] [--json]
                `lookup/smollm2`; may be given more than once
   --json       one JSON object instead of tables
 
-`work` parses a file's header TIMES times with `barest` or `safetensors` and does
-nothing else: for profilers.
+`work` does one thing TIMES times and nothing else, for profilers: it parses a
+file's header (`barest`, `safetensors`), or maps a directory (`map-barest`,
+`map-safetensors`, `map-candle`).
 ";
 
 /// What a run of all tables needs to know.
@@ -47,7 +53,7 @@ impl Run {
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let outcome = match arguments.split_first() {
-        Some((first, rest)) if first == "work" => tables::work(rest),
+        Some((first, rest)) if first == "work" => work::work(rest),
         _ => measure(arguments),
     };
     match outcome {
