@@ -1,4 +1,7 @@
-//! barest beside the crates that do the same, in one process.
+//! Is barest faster than what others use, and how far from what is possible?
+//!
+//! The crates that do the same, and the physical limits, in one process and interleaved: what the
+//! tables are and how times are taken stands in `README.md` beside this folder.
 
 mod bench;
 mod cases;
@@ -27,7 +30,7 @@ usage: barest-peers [--rounds N] [--only NAME] [--json]
   --rounds N   how often each contender is timed (25, and 7 or more where that
                would take longer than 3 seconds for a row)
   --only NAME  rows of whose `table/header` this is a part: `parse`, `92000`,
-               `lookup/smollm2`; may be given more than once
+               `sets/deepseek`, `lookup/smollm2`; may be given more than once
   --json       one JSON object instead of tables
 
 `work` does one thing TIMES times and nothing else, for profilers: it parses a

@@ -14,18 +14,20 @@ use std::path::{Path, PathBuf};
 pub struct Set {
     pub name: &'static str,
     shards: fn() -> Vec<Vec<Tensor>>,
+    /// Digits of the number of files, in their names.
+    digits: usize,
     /// Whether there is a `model.safetensors.index.json`.
     with_index: bool,
 }
 
 pub const SETS: [Set; 7] = [
-    Set { name: "smollm2-1", shards: || vec![smollm2()], with_index: false },
-    Set { name: "llama3-8b-4", shards: llama_8b, with_index: false },
-    Set { name: "llama3-8b-4-index", shards: llama_8b, with_index: true },
-    Set { name: "llama3-70b-30", shards: llama_70b, with_index: false },
-    Set { name: "llama3-70b-30-index", shards: llama_70b, with_index: true },
-    Set { name: "deepseek-v3-163", shards: deepseek, with_index: false },
-    Set { name: "deepseek-v3-163-index", shards: deepseek, with_index: true },
+    Set { name: "smollm2-1", shards: || vec![smollm2()], digits: 5, with_index: false },
+    Set { name: "llama3-8b-4", shards: llama_8b, digits: 5, with_index: false },
+    Set { name: "llama3-8b-4-index", shards: llama_8b, digits: 5, with_index: true },
+    Set { name: "llama3-70b-30", shards: llama_70b, digits: 5, with_index: false },
+    Set { name: "llama3-70b-30-index", shards: llama_70b, digits: 5, with_index: true },
+    Set { name: "deepseek-v3-163", shards: deepseek, digits: 6, with_index: false },
+    Set { name: "deepseek-v3-163-index", shards: deepseek, digits: 6, with_index: true },
 ];
 
 fn llama_8b() -> Vec<Vec<Tensor>> {
@@ -65,7 +67,8 @@ impl Set {
         let mut index = BTreeMap::new();
         let mut total_size = 0;
         for (number, tensors) in (1..).zip(&shards) {
-            let name = format!("model-{number:05}-of-{:05}.safetensors", shards.len());
+            let (all, digits) = (shards.len(), self.digits);
+            let name = format!("model-{number:05}-of-{all:0digits$}.safetensors");
             let header = headers::write(tensors, &METADATA, Style::Compact, false);
             let path = files.directory.join(&name);
             header.create(&path)?;
