@@ -15,7 +15,8 @@ pub fn by_safetensors(bytes: &[u8]) -> SafeTensors<'_> {
 /// A file's pages by memmap2.
 pub fn map(path: &Path) -> Mmap {
     let file = File::open(path).expect("the file");
-    // SAFETY: the files are this program's own, or those of whoever runs `work` and leaves them alone.
+    // SAFETY: the files are this program's own, or those of whoever runs `work` and leaves them
+    // alone meanwhile.
     unsafe { Mmap::map(&file).expect("a mapping") }
 }
 

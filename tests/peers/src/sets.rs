@@ -91,10 +91,8 @@ impl Set {
 fn index_text(index: &BTreeMap<&String, String>, total_size: u64) -> String {
     let entries: Vec<String> =
         index.iter().map(|(name, shard)| format!("    \"{name}\": \"{shard}\"")).collect();
-    format!(
-        "{{\n  \"metadata\": {{\n    \"total_size\": {total_size}\n  }},\n  \"weight_map\": {{\n{}\n  }}\n}}\n",
-        entries.join(",\n")
-    )
+    let metadata = format!("  \"metadata\": {{\n    \"total_size\": {total_size}\n  }}");
+    format!("{{\n{metadata},\n  \"weight_map\": {{\n{}\n  }}\n}}\n", entries.join(",\n"))
 }
 
 /// A directory that looks like a model.
@@ -154,6 +152,23 @@ mod tests {
         assert_eq!(sizes(&llama_8b()), [4976698672, 4999802720, 4915916176, 1168138808]);
         let shards = sizes(&llama_70b());
         assert_eq!((shards.len(), shards.last()), (30, Some(&2101346432)));
+    }
+
+    #[test]
+    fn an_index_is_written_as_save_pretrained_does() {
+        let (one, other) = ("b".to_owned(), "a".to_owned());
+        let index = BTreeMap::from([(&one, "1".to_owned()), (&other, "2".to_owned())]);
+        let expected = "{
+  \"metadata\": {
+    \"total_size\": 7
+  },
+  \"weight_map\": {
+    \"a\": \"2\",
+    \"b\": \"1\"
+  }
+}
+";
+        assert_eq!(index_text(&index, 7), expected);
     }
 
     #[test]

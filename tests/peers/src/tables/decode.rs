@@ -1,8 +1,8 @@
 //! How fast do elements become numbers?
 //!
 //! Into a buffer that is kept: fresh memory costs more than the conversion, for everyone. (candle
-//! has no such buffer: it gives a new tensor each time.) Once with what fits the second-level cache,
-//! once with more than any cache holds.
+//! has no such buffer: it gives a new tensor each time.) Once with what fits the second-level
+//! cache, once with more than any cache holds.
 
 use crate::Run;
 use crate::bench::{Contender, Spread, race};

@@ -105,7 +105,7 @@ pub fn memory(run: &Run) -> io::Result<Table> {
         }
     }
     Ok(Table {
-        title: "sets-memory: what opening a directory asks of the heap; for each tensor from `most` on",
+        title: "sets-memory: what opening asks of the heap; for each tensor from `most` on",
         columns: &[
             "model",
             "calls",
@@ -153,7 +153,7 @@ pub fn calls(run: &Run) -> io::Result<Table> {
         rows.push(row);
     }
     Ok(Table {
-        title: "sets-calls: system calls to open a directory, without those that close (`-`: no strace)",
+        title: "sets-calls: system calls of opening, without those that close (`-`: no strace)",
         columns: &["model", "memmap2 + safetensors + HashMap", "candle", "barest"],
         rows,
     })
