@@ -24,13 +24,15 @@ use std::time::Duration;
 use std::{fs, io, thread};
 
 const HELP: &str = "\
-usage: barest-peers [--rounds N] [--only NAME] [--json]
+usage: barest-peers [--rounds N] [--only NAME] [--cpu] [--json]
        barest-peers work WHAT PATH TIMES
 
   --rounds N   how often each contender is timed (25, and 7 or more where that
                would take longer than 3 seconds for a row)
   --only NAME  rows of whose `table/header` this is a part: `parse`, `92000`,
                `sets/deepseek`, `lookup/smollm2`; may be given more than once
+  --cpu        count the time of processors, of all threads together, instead of
+               the time that goes by: for busy machines
   --json       one JSON object instead of tables
 
 `work` does one thing TIMES times and nothing else, for profilers: it parses a
@@ -81,6 +83,7 @@ fn measure(arguments: Vec<OsString>) -> Result<(), String> {
                 rounds = Rounds::Exactly(number.ok_or("--rounds takes a number from 1")?);
             }
             "--only" => only.push(value()?),
+            "--cpu" => bench::count_processor_time(),
             "--json" => json = true,
             "--help" => {
                 print!("{HELP}");
