@@ -10,7 +10,9 @@
 //! What slows the machine down for a while slows down all contenders of a round, and falls out of
 //! their ratio.
 
+use cpu_time::ProcessTime;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a contender works in one round, if one piece of work does not take longer.
@@ -35,9 +37,38 @@ impl Rounds {
     }
 }
 
+static BY_PROCESSOR: AtomicBool = AtomicBool::new(false);
+
+/// From now on, what counts is the time for which processors worked for this process, on all of its
+/// threads together; not the time that went by. What other processes take does not count then.
+pub fn count_processor_time() {
+    BY_PROCESSOR.store(true, Ordering::Relaxed);
+}
+
+enum Start {
+    Wall(Instant),
+    Processor(ProcessTime),
+}
+
+impl Start {
+    fn now() -> Start {
+        match BY_PROCESSOR.load(Ordering::Relaxed) {
+            false => Start::Wall(Instant::now()),
+            true => Start::Processor(ProcessTime::now()),
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        match self {
+            Start::Wall(start) => start.elapsed(),
+            Start::Processor(start) => start.elapsed(),
+        }
+    }
+}
+
 /// Stopped by the contender when its result is ready: what it drops after that is not timed.
 pub struct Watch {
-    started: Instant,
+    started: Start,
     elapsed: Option<Duration>,
 }
 
@@ -70,7 +101,7 @@ impl<'a> Contender<'a> {
         let began = Instant::now();
         let mut pieces = Vec::new();
         while pieces.is_empty() || began.elapsed() < SAMPLE {
-            let mut watch = Watch { started: Instant::now(), elapsed: None };
+            let mut watch = Watch { started: Start::now(), elapsed: None };
             (self.work)(&mut watch);
             let elapsed = watch.elapsed.expect("a contender says when it is ready");
             pieces.push(elapsed.as_secs_f64());

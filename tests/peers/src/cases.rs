@@ -1,9 +1,10 @@
 //! Which files are measured?
 
-use crate::headers::{self, Header, METADATA, Style, Tensor, experts, long_value, smollm2};
+use crate::headers::{self, Header, METADATA, Style, Tensor, long_value};
+use crate::models::{experts, smollm2};
 use memmap2::Mmap;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// A kind of file.
@@ -13,7 +14,7 @@ pub struct Case {
     write: fn(&[Tensor]) -> Header,
 }
 
-pub const CASES: [Case; 12] = [
+pub const CASES: [Case; 14] = [
     Case { name: "smollm2-272", tensors: smollm2, write: compact },
     Case { name: "experts-1000", tensors: || experts(1_000), write: compact },
     Case { name: "experts-10000", tensors: || experts(10_000), write: compact },
@@ -23,6 +24,8 @@ pub const CASES: [Case; 12] = [
     Case { name: "shuffled-92000", tensors: || experts(92_000), write: shuffled },
     Case { name: "spaced-10000", tensors: || experts(10_000), write: spaced },
     Case { name: "mlx-10000", tensors: || experts(10_000), write: alphabetical },
+    Case { name: "backwards-10000", tensors: || experts(10_000), write: backwards },
+    Case { name: "any-order-10000", tensors: || experts(10_000), write: in_any_order },
     Case { name: "metadata-2MB", tensors: smollm2, write: with_prose },
     Case { name: "metadata-2MB-escaped", tensors: smollm2, write: with_json },
     Case { name: "metadata-only", tensors: Vec::new, write: compact },
@@ -42,6 +45,14 @@ fn spaced(tensors: &[Tensor]) -> Header {
 
 fn alphabetical(tensors: &[Tensor]) -> Header {
     headers::write(tensors, &[("format", "mlx")], Style::Alphabetical, false)
+}
+
+fn backwards(tensors: &[Tensor]) -> Header {
+    headers::write(tensors, &METADATA, Style::Backwards, false)
+}
+
+fn in_any_order(tensors: &[Tensor]) -> Header {
+    headers::write(tensors, &METADATA, Style::AnyOrder, false)
 }
 
 fn with_prose(tensors: &[Tensor]) -> Header {
@@ -65,11 +76,7 @@ impl Case {
         let tensors = (self.tensors)();
         let header = (self.write)(&tensors);
         let path = folder.0.join(format!("{}.safetensors", self.name));
-        let mut file = File::create(&path)?;
-        file.write_all(&(header.text.len() as u64).to_le_bytes())?;
-        file.write_all(header.text.as_bytes())?;
-        // A hole: a model of 600 GB takes a few blocks of the disk.
-        file.set_len(8 + header.text.len() as u64 + header.data_len)?;
+        header.create(&path)?;
         // SAFETY: the folder is this process's own, and nobody else knows of the file.
         let map = unsafe { Mmap::map(&File::open(&path)?)? };
         Ok(ModelFile { path, map, tensors: tensors.len(), header_len: header.text.len() })

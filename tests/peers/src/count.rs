@@ -1,7 +1,7 @@
 //! What does a piece of work ask of the heap?
 //!
 //! A global allocator that passes everything on to the system's and, while it is told to, counts.
-//! One thread alone works while it counts.
+//! What it counts is the work's, with all threads of it: nothing else runs meanwhile.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;

@@ -1,20 +1,33 @@
 //! What do the headers of real models look like?
 //!
-//! Names and shapes follow published models; the layout is the reference writer's: wide dtypes
-//! first, then by name, each tensor behind the last. Nothing is downloaded.
+//! The layout is the reference writer's: wide dtypes first, then by name, each tensor behind the
+//! last. What the tensors are is told by `models.rs`.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
 
 /// A tensor, before it has a place.
 pub struct Tensor {
     pub name: String,
-    dtype: Dtype,
-    shape: Vec<u64>,
+    pub dtype: Dtype,
+    pub shape: Vec<u64>,
+}
+
+impl Tensor {
+    pub fn new(name: impl Into<String>, dtype: Dtype, shape: &[u64]) -> Tensor {
+        Tensor { name: name.into(), dtype, shape: shape.to_vec() }
+    }
+
+    pub fn byte_len(&self) -> u64 {
+        self.shape.iter().product::<u64>() * self.dtype.bytes()
+    }
 }
 
 /// The dtypes used here, in the order in which the reference writer puts them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Dtype {
+pub enum Dtype {
     F32,
     Bf16,
     F8E4M3,
@@ -38,80 +51,6 @@ impl Dtype {
     }
 }
 
-fn tensor(name: impl Into<String>, dtype: Dtype, shape: &[u64]) -> Tensor {
-    Tensor { name: name.into(), dtype, shape: shape.to_vec() }
-}
-
-/// SmolLM2-135M: 30 layers in BF16, the embedding tied to the output.
-pub fn smollm2() -> Vec<Tensor> {
-    const HIDDEN: u64 = 576;
-    const INNER: u64 = 1536;
-    const KEYS: u64 = 192;
-    let mut tensors = vec![
-        tensor("model.embed_tokens.weight", Dtype::Bf16, &[49152, HIDDEN]),
-        tensor("model.norm.weight", Dtype::Bf16, &[HIDDEN]),
-    ];
-    for layer in 0..30 {
-        for (part, shape) in [
-            ("input_layernorm", &[HIDDEN][..]),
-            ("mlp.down_proj", &[HIDDEN, INNER]),
-            ("mlp.gate_proj", &[INNER, HIDDEN]),
-            ("mlp.up_proj", &[INNER, HIDDEN]),
-            ("post_attention_layernorm", &[HIDDEN]),
-            ("self_attn.k_proj", &[KEYS, HIDDEN]),
-            ("self_attn.o_proj", &[HIDDEN, HIDDEN]),
-            ("self_attn.q_proj", &[HIDDEN, HIDDEN]),
-            ("self_attn.v_proj", &[KEYS, HIDDEN]),
-        ] {
-            let name = format!("model.layers.{layer}.{part}.weight");
-            tensors.push(tensor(name, Dtype::Bf16, shape));
-        }
-    }
-    as_written(tensors)
-}
-
-/// The first `count` tensors of a mixture of experts in FP8 with block scales, as DeepSeek-V3 is,
-/// if it went on for so many layers.
-pub fn experts(count: usize) -> Vec<Tensor> {
-    const HIDDEN: u64 = 7168;
-    const INNER: u64 = 2048;
-    const BLOCK: u64 = 128;
-    let mut tensors = vec![tensor("model.embed_tokens.weight", Dtype::Bf16, &[129280, HIDDEN])];
-    for layer in 0.. {
-        let prefix = format!("model.layers.{layer}");
-        for (part, dtype, shape) in [
-            ("input_layernorm.weight", Dtype::Bf16, &[HIDDEN][..]),
-            ("post_attention_layernorm.weight", Dtype::Bf16, &[HIDDEN]),
-            ("mlp.gate.weight", Dtype::Bf16, &[256, HIDDEN]),
-            ("mlp.gate.e_score_correction_bias", Dtype::F32, &[256]),
-        ] {
-            tensors.push(tensor(format!("{prefix}.{part}"), dtype, shape));
-        }
-        for expert in 0..256 {
-            for (part, rows, columns) in [
-                ("gate_proj", INNER, HIDDEN),
-                ("up_proj", INNER, HIDDEN),
-                ("down_proj", HIDDEN, INNER),
-            ] {
-                let name = format!("{prefix}.mlp.experts.{expert}.{part}.weight");
-                let scales = [rows / BLOCK, columns / BLOCK];
-                tensors.push(tensor(format!("{name}_scale_inv"), Dtype::F32, &scales));
-                tensors.push(tensor(name, Dtype::F8E4M3, &[rows, columns]));
-            }
-        }
-        if tensors.len() >= count {
-            tensors.truncate(count);
-            return as_written(tensors);
-        }
-    }
-    unreachable!("layers without end")
-}
-
-fn as_written(mut tensors: Vec<Tensor>) -> Vec<Tensor> {
-    tensors.sort_by(|one, other| (one.dtype, &one.name).cmp(&(other.dtype, &other.name)));
-    tensors
-}
-
 /// Who wrote the JSON.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Style {
@@ -121,12 +60,27 @@ pub enum Style {
     Spaced,
     /// MLX: no blanks, keys in alphabetical order.
     Alphabetical,
+    /// No blanks, keys in an order that nobody uses.
+    Backwards,
+    /// No blanks, keys in another order from tensor to tensor, at random.
+    AnyOrder,
 }
 
 /// A header's text, and the bytes that its tensors need.
 pub struct Header {
     pub text: String,
     pub data_len: u64,
+}
+
+impl Header {
+    /// Writes a file that begins with this header. Its data is a hole: a model of 600 GB takes a
+    /// few blocks of the disk.
+    pub fn create(&self, path: &Path) -> io::Result<()> {
+        let mut file = File::create(path)?;
+        file.write_all(&(self.text.len() as u64).to_le_bytes())?;
+        file.write_all(self.text.as_bytes())?;
+        file.set_len(8 + self.text.len() as u64 + self.data_len)
+    }
 }
 
 /// Writes a header. The tensors lie in the file in the order in which they are given; `shuffled`
@@ -138,20 +92,24 @@ pub fn write(
     shuffled: bool,
 ) -> Header {
     let (comma, colon) = if style == Style::Spaced { (", ", ": ") } else { (",", ":") };
-    let mut end = 0;
+    let (mut end, mut random) = (0, Random(11));
     let mut members: Vec<String> = tensors
         .iter()
         .map(|tensor| {
             let begin = end;
-            end += tensor.shape.iter().product::<u64>() * tensor.dtype.bytes();
+            end += tensor.byte_len();
             let shape: Vec<String> = tensor.shape.iter().map(u64::to_string).collect();
             let dtype = format!("\"dtype\"{colon}\"{}\"", tensor.dtype.name());
             let shape = format!("\"shape\"{colon}[{}]", shape.join(comma));
             let offsets = format!("\"data_offsets\"{colon}[{begin}{comma}{end}]");
-            let fields = match style {
+            let mut fields = match style {
                 Style::Alphabetical => [offsets, dtype, shape],
-                Style::Compact | Style::Spaced => [dtype, shape, offsets],
+                Style::Backwards => [offsets, shape, dtype],
+                Style::Compact | Style::Spaced | Style::AnyOrder => [dtype, shape, offsets],
             };
+            if style == Style::AnyOrder {
+                random.shuffle(&mut fields);
+            }
             format!("\"{}\"{colon}{{{}}}", tensor.name, fields.join(comma))
         })
         .collect();
@@ -206,6 +164,7 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::smollm2;
 
     #[test]
     fn smollm2_is_written_as_published() {

@@ -1,11 +1,19 @@
-//! barest beside the crates that do the same, in one process.
+//! Is barest faster than what others use, and how far from what is possible?
+//!
+//! The crates that do the same, and the physical limits, in one process and interleaved: what the
+//! tables are and how times are taken stands in `README.md` beside this folder.
 
 mod bench;
 mod cases;
 mod count;
 mod headers;
+mod models;
+mod peers;
+mod sets;
 mod table;
 mod tables;
+mod typed;
+mod work;
 
 use barest::escape::Json;
 use bench::Rounds;
@@ -16,17 +24,20 @@ use std::time::Duration;
 use std::{fs, io, thread};
 
 const HELP: &str = "\
-usage: barest-peers [--rounds N] [--only NAME] [--json]
-       barest-peers work PARSER FILE TIMES
+usage: barest-peers [--rounds N] [--only NAME] [--cpu] [--json]
+       barest-peers work WHAT PATH TIMES
 
   --rounds N   how often each contender is timed (25, and 7 or more where that
                would take longer than 3 seconds for a row)
   --only NAME  rows of whose `table/header` this is a part: `parse`, `92000`,
-               `lookup/smollm2`; may be given more than once
+               `sets/deepseek`, `lookup/smollm2`; may be given more than once
+  --cpu        count the time of processors, of all threads together, instead of
+               the time that goes by: for busy machines
   --json       one JSON object instead of tables
 
-`work` parses a file's header TIMES times with `barest` or `safetensors` and does
-nothing else: for profilers.
+`work` does one thing TIMES times and nothing else, for profilers: it parses a
+file's header (`barest`, `safetensors`), or maps a directory (`map-barest`,
+`map-safetensors`, `map-candle`).
 ";
 
 /// What a run of all tables needs to know.
@@ -47,7 +58,7 @@ impl Run {
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let outcome = match arguments.split_first() {
-        Some((first, rest)) if first == "work" => tables::work(rest),
+        Some((first, rest)) if first == "work" => work::work(rest),
         _ => measure(arguments),
     };
     match outcome {
@@ -72,6 +83,7 @@ fn measure(arguments: Vec<OsString>) -> Result<(), String> {
                 rounds = Rounds::Exactly(number.ok_or("--rounds takes a number from 1")?);
             }
             "--only" => only.push(value()?),
+            "--cpu" => bench::count_processor_time(),
             "--json" => json = true,
             "--help" => {
                 print!("{HELP}");

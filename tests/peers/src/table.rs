@@ -65,7 +65,9 @@ impl Display for Cell {
                 long => write!(f, "{:.2} ms", long * 1e3),
             },
             Cell::Times(Spread { p10, median, p90 }) => {
-                write!(f, "{median:.1}x ({p10:.1}..{p90:.1})")
+                // Near 1, what stands behind the first digit is the question.
+                let digits = if *median < 2.0 { 2 } else { 1 };
+                write!(f, "{median:.digits$}x ({p10:.digits$}..{p90:.digits$})")
             }
             Cell::Goal { goal, reached } => {
                 match goal {

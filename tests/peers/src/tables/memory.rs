@@ -1,14 +1,15 @@
 //! What does a parse ask of the heap, and what does its result keep?
 
-use super::{by_barest, by_safetensors};
+use super::by_barest;
 use crate::Run;
 use crate::cases::{CASES, ModelFile};
 use crate::count::{Heap, heap};
+use crate::peers::by_safetensors;
 use crate::table::{Cell, Goal, Table};
 use std::io;
 
-const MOST_CALLS: Goal = Goal::AtMost(8.0);
-const MOST_KEPT: Goal = Goal::AtMost(100.0);
+const MOST_CALLS: Goal = Goal::AtMost(4.0);
+const MOST_KEPT: Goal = Goal::AtMost(80.0);
 
 pub fn table(run: &Run) -> io::Result<Table> {
     let mut rows = Vec::new();

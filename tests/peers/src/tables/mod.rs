@@ -1,38 +1,43 @@
 //! What is measured? A file for each table; a new one is added here.
 
 mod decode;
+mod dot;
 mod instructions;
+mod layouts;
 mod lookup;
 mod memory;
 mod open;
 mod parse;
+mod sets;
+mod typed;
 
 use crate::Run;
 use crate::cases::ModelFile;
+use crate::peers::by_safetensors;
 use crate::table::Table;
-pub use instructions::work;
 use std::io;
 
 type Make = fn(&Run) -> io::Result<Table>;
 
 /// Names, and what makes the tables, in the order in which they are shown.
-pub const TABLES: [(&str, Make); 6] = [
+pub const TABLES: [(&str, Make); 12] = [
     ("parse", parse::table),
+    ("typed", typed::table),
+    ("layouts", layouts::table),
     ("open", open::table),
+    ("sets", sets::times),
     ("lookup", lookup::table),
     ("decode", decode::table),
+    ("dot", dot::table),
     ("memory", memory::table),
+    ("sets-memory", sets::memory),
+    ("sets-calls", sets::calls),
     ("instructions", instructions::table),
 ];
 
 /// Header, proof and names by this crate.
 fn by_barest(bytes: &[u8]) -> barest::Header {
     barest::Header::parse(bytes, bytes.len() as u64).expect("a valid header")
-}
-
-/// The same by the reference.
-fn by_safetensors(bytes: &[u8]) -> safetensors::SafeTensors<'_> {
-    safetensors::SafeTensors::deserialize(bytes).expect("a valid header")
 }
 
 /// No number counts before both see the same tensors.
