@@ -53,6 +53,10 @@ mod tensor; // views of a tensor, borrowed or kept
 
 mod model; // from a path to a model
 
+mod sha256; // which bytes are the same bytes
+
+mod write; // how a file is made or changed without losing another
+
 #[cfg(test)]
 mod skip;
 
@@ -67,7 +71,9 @@ pub use header::{DEFAULT_HEADER_CAP, Header, Metadata, Remark, TensorInfo};
 pub use mapping::{Mapping, Mmap, Residency};
 pub use model::Model;
 pub use options::OpenOptions;
+pub use sha256::{Sha256, Sha256Digest};
 pub use shard::Shard;
 pub use slice::Select;
 pub use sys::{Advice, PageFaults, page_faults, terminal_columns};
 pub use tensor::{Bf16View, Elements, Floats, Sliced, Tensor, TensorView};
+pub use write::{EditMetadata, Left, LeftKind, Order, Plan, Saved, Writer, left_in};

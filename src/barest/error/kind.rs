@@ -3,10 +3,11 @@
 //! Each kind has the numbers that a person needs, and one sentence without control characters.
 
 use super::super::dtype::Dtype;
-use super::super::escape::Brief;
+use super::super::escape::{Brief, Shown};
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::io;
+use std::path::PathBuf;
 
 /// The kinds of failure. Where two values disagree, `expected` stands before `found`.
 #[derive(Debug)]
@@ -316,6 +317,45 @@ pub enum ErrorKind {
         /// The byte.
         found: u8,
     },
+    /// A tensor to be written has the name of another one.
+    NameGivenTwice,
+    /// A tensor to be written is called `__metadata__`.
+    ReservedName,
+    /// A tensor to be written was given other than the bytes that dtype and shape ask for.
+    WrongDataLength {
+        /// The dtype.
+        dtype: Dtype,
+        /// The shape, shortened.
+        shape: String,
+        /// Bytes by shape and dtype.
+        expected: u64,
+        /// Bytes that were given; where a callback gives too many, those up to its last word.
+        found: u64,
+    },
+    /// The tensors to be written have more bytes than a `u64` counts.
+    TooMuchData,
+    /// Data cannot begin on a multiple of this.
+    BadAlignment {
+        /// What was asked for.
+        found: u64,
+    },
+    /// A key of `__metadata__` was to be removed that is not there.
+    NoSuchKey {
+        /// The key.
+        key: String,
+    },
+    /// A changed header does not fit into the place of the old one.
+    NoRoomInPlace {
+        /// Bytes of the new header.
+        expected: u64,
+        /// Bytes of the old one, padding and all.
+        found: u64,
+    },
+    /// A change in place did not end, and what it kept of the header is still there.
+    LeftBackup {
+        /// Where it is.
+        backup: PathBuf,
+    },
 }
 
 /// A byte as a message shows it.
@@ -514,6 +554,29 @@ impl Display for ErrorKind {
             NotABool { index, found } => {
                 write!(f, "element {index} is no truth value: expected 0 or 1, found {found}")
             }
+            NameGivenTwice => f.write_str("another tensor of this name is to be written too"),
+            ReservedName => f.write_str(
+                "no tensor can have this name: a reader would take it for the metadata",
+            ),
+            WrongDataLength { dtype, shape, expected, found } => write!(
+                f,
+                "{dtype} {shape} needs {expected} byte{}, {found} were given",
+                plural(*expected)
+            ),
+            TooMuchData => f.write_str("together the tensors have more bytes than 64 bits can count"),
+            BadAlignment { found } => {
+                write!(f, "data cannot be aligned to {found} bytes: expected a power of two")
+            }
+            NoSuchKey { key } => write!(f, "`__metadata__` has no key `{}`", Brief(key)),
+            NoRoomInPlace { expected, found } => write!(
+                f,
+                "the new header does not fit in place: it needs {expected} bytes, the old one has {found} with its padding (without in-place the file is written anew)"
+            ),
+            LeftBackup { backup } => write!(
+                f,
+                "a change of this file did not end and left `{}`: restore the header from it, or remove it",
+                Shown(&backup.to_string_lossy())
+            ),
         }
     }
 }

@@ -54,8 +54,8 @@ on_posix! {
     mod linux;
     mod posix;
     pub use posix::{
-        advise, map_anonymous, map_file, open, page_faults, page_size, protect, release,
-        residency, terminal_columns,
+        advise, copy_range, give_name, map_anonymous, map_file, open, open_unnamed, page_faults,
+        page_size, protect, release, residency, terminal_columns,
     };
     // Built for the tests too, so that the fallback is not first tried where it is needed.
     #[cfg(test)]
@@ -65,8 +65,8 @@ on_posix! {
 elsewhere! {
     mod other;
     pub use other::{
-        advise, map_anonymous, map_file, open, page_faults, page_size, protect, release,
-        residency, terminal_columns,
+        advise, copy_range, give_name, map_anonymous, map_file, open, open_unnamed, page_faults,
+        page_size, protect, release, residency, terminal_columns,
     };
 }
 

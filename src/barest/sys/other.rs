@@ -70,6 +70,21 @@ pub unsafe fn residency(_: NonNull<u8>, _: usize, _: &mut [u8]) -> io::Result<()
     Err(unsupported("asking for residency"))
 }
 
+/// [`io::ErrorKind::Unsupported`].
+pub fn open_unnamed(_: &Path, _: u32) -> io::Result<File> {
+    Err(unsupported("a file without a name"))
+}
+
+/// [`io::ErrorKind::Unsupported`].
+pub fn give_name(_: &File, _: &Path) -> io::Result<()> {
+    Err(unsupported("a file without a name"))
+}
+
+/// [`io::ErrorKind::Unsupported`].
+pub fn copy_range(_: &File, _: u64, _: &File, _: usize) -> io::Result<usize> {
+    Err(unsupported("copying within the kernel"))
+}
+
 /// `None`: nobody to ask.
 pub fn page_faults() -> Option<PageFaults> {
     None
