@@ -129,18 +129,19 @@ impl EditMetadata {
         // 2. The old header on the disk, under its own name.
         let directory = Directory::open(&target.directory)?;
         let temporary = Temporary::create(&target, before)?;
-        step(before, Step::Write, "write the backup of", || {
+        step(before, Step::Write, "write the backup of the header", || {
             (&temporary.file).write_all(&old_head)
         })?;
         temporary.sync(before)?;
         temporary.take(&backup, before)?;
-        let synced =
-            step(before, Step::SyncDirectory, "flush the directory of", || directory.sync());
+        let synced = step(before, Step::SyncDirectory, "flush the directory", || directory.sync());
 
         // 3. The new header in its place, and nobody needs the backup any more; or, if something
         //    fails, the old header again.
         let outcome = synced.and_then(|()| overwrite(&file, &new_head, before)).and_then(|()| {
-            step(before, Step::Remove, "remove the backup of", || fs::remove_file(&backup))
+            step(before, Step::Remove, "remove the backup of the header", || {
+                fs::remove_file(&backup)
+            })
         });
         if outcome.is_err() {
             if overwrite(&file, &old_head, &mut nothing).is_ok() {
@@ -203,13 +204,15 @@ fn is_still(file: &File, old_head: &[u8], old: &Header) -> Result<()> {
     }
     match now == old_head && len == old.data_start() + old.data_len() {
         true => Ok(()),
-        false => Err(Error::io("change", io::Error::other("the file changed meanwhile"))),
+        false => {
+            Err(Error::io("change the metadata", io::Error::other("the file changed meanwhile")))
+        }
     }
 }
 
 /// Writes a header where another of the same length stands, and flushes it to the disk.
 fn overwrite(mut file: &File, head: &[u8], before: &mut Before) -> Result<()> {
-    step(before, Step::Overwrite, "overwrite the header of", || {
+    step(before, Step::Overwrite, "overwrite the header", || {
         file.seek(SeekFrom::Start(PREFIX as u64))?;
         file.write_all(&head[PREFIX..])
     })?;

@@ -187,7 +187,12 @@ fn a_killed_process_leaves_the_old_file_or_the_new_one() {
         loop {
             stage.set(way);
             let Some(step) = kill_child_at(way, number, &stage.path) else { break };
-            judge(way, &stage, &format!("{way:?} killed before {step}, step {number}"));
+            let context = format!("{way:?} killed before {step}, step {number}");
+            judge(way, &stage, &context);
+            if way == Way::InPlace && ["Overwrite", "Remove"].contains(&&*step) {
+                let left = left_in(&stage.directory).unwrap();
+                assert_eq!(left[0].kind(), LeftKind::HeaderBackup, "{context}");
+            }
             number += 1;
         }
         assert!(number > 3, "{way:?} has {number} steps");
