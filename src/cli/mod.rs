@@ -11,10 +11,15 @@
 mod arguments;
 mod check;
 mod demo;
+mod diff;
 mod dump;
+mod hash;
 mod layout;
 mod ls;
+mod meta;
 mod output;
+mod pack;
+mod progress;
 mod sample;
 mod survey;
 mod table;
@@ -35,11 +40,15 @@ struct Verb {
     run: fn(Arguments, &mut Output) -> Result<(), End>,
 }
 
-const VERBS: [Verb; 5] = [
+const VERBS: [Verb; 9] = [
     Verb { name: "ls", help: ls::HELP, run: ls::run },
     Verb { name: "check", help: check::HELP, run: check::run },
     Verb { name: "dump", help: dump::HELP, run: dump::run },
     Verb { name: "layout", help: layout::HELP, run: layout::run },
+    Verb { name: "hash", help: hash::HELP, run: hash::run },
+    Verb { name: "diff", help: diff::HELP, run: diff::run },
+    Verb { name: "meta", help: meta::HELP, run: meta::run },
+    Verb { name: "pack", help: pack::HELP, run: pack::run },
     Verb { name: "demo", help: demo::HELP, run: demo::run },
 ];
 
@@ -51,6 +60,10 @@ usage: barest                            the story of one tensor, measured on th
        barest check PATH...              validate files in full
        barest dump PATH TENSOR [N]       values beside their raw bytes
        barest layout PATH                the picture of a file, also as SVG
+       barest hash PATH                  SHA-256 of the data and of each tensor
+       barest diff A B                   what differs between two models
+       barest meta PATH                  print __metadata__, or change it
+       barest pack SRC DST               write a model anew: aligned, split, converted
        barest demo DIR                   write the sample model, and broken ones
 
        barest VERB --help                more about a verb

@@ -339,6 +339,13 @@ pub enum ErrorKind {
         /// What was asked for.
         found: u64,
     },
+    /// A file does not hold what was written into it.
+    NotAsWritten {
+        /// The byte that was written.
+        expected: u8,
+        /// The byte that the file has.
+        found: u8,
+    },
     /// A key of `__metadata__` was to be removed that is not there.
     NoSuchKey {
         /// The key.
@@ -567,6 +574,10 @@ impl Display for ErrorKind {
             BadAlignment { found } => {
                 write!(f, "data cannot be aligned to {found} bytes: expected a power of two")
             }
+            NotAsWritten { expected, found } => write!(
+                f,
+                "the file does not hold what was written: expected byte 0x{expected:02x}, found 0x{found:02x}"
+            ),
             NoSuchKey { key } => write!(f, "`__metadata__` has no key `{}`", Brief(key)),
             NoRoomInPlace { expected, found } => write!(
                 f,

@@ -100,7 +100,8 @@ impl EditMetadata {
         let source = File::open(path).map_err(|error| Error::io("open", error))?;
         is_still(&source, &old_head, &old)?;
         replace(path, before, &mut |file, before| {
-            let mut pipe = Pipe::new(To::File(file), before)?;
+            let mut tell = |_| ();
+            let mut pipe = Pipe::new(To::File(file), before, &mut tell)?;
             pipe.put(&new_head)?;
             pipe.range(&source, old.data_start()..old.data_start() + old.data_len())?;
             pipe.finish()

@@ -32,7 +32,7 @@ use super::error::{Error, Result};
 use super::header::DEFAULT_HEADER_CAP;
 use super::tensor::TensorView;
 use pipe::{Pipe, Source, To};
-use save::{nothing, replace};
+use save::{Before, nothing, replace};
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Formatter};
 use std::io;
@@ -67,7 +67,12 @@ pub struct Writer<'a> {
     order: Order,
     alignment: u64,
     header_cap: u32,
+    verify: bool,
+    progress: Option<Box<Progress<'a>>>,
 }
+
+/// Told how many bytes of how many are done.
+type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// A tensor that shall be written.
 struct Planned<'a> {
@@ -89,6 +94,8 @@ impl<'a> Writer<'a> {
             order: Order::Reference,
             alignment: 8,
             header_cap: DEFAULT_HEADER_CAP,
+            verify: false,
+            progress: None,
         }
     }
 
@@ -179,6 +186,23 @@ impl<'a> Writer<'a> {
         self
     }
 
+    /// Reads what was saved and compares every byte with its source, before the file gets its name:
+    /// for file systems that are not trusted with copying, and for sources that may have changed.
+    /// Callbacks are called once more. What is read may come from the page cache. A difference is
+    /// [`NotAsWritten`](super::ErrorKind::NotAsWritten). [`Writer::write_to`] does not verify.
+    pub fn verify(&mut self, verify: bool) -> &mut Writer<'a> {
+        self.verify = verify;
+        self
+    }
+
+    /// Calls `tell` now and then with the bytes that are done and the bytes there are at
+    /// least every [`BUFFER`](Writer::BUFFER) bytes or, where the kernel copies, every 16 MiB. If the
+    /// file is verified, its bytes count twice.
+    pub fn progress(&mut self, tell: impl FnMut(u64, u64) + 'a) -> &mut Writer<'a> {
+        self.progress = Some(Box::new(tell));
+        self
+    }
+
     /// Finds out what would be written, and whether it can be. Writes nothing, calls no callback,
     /// touches no byte of a tensor.
     ///
@@ -200,7 +224,7 @@ impl<'a> Writer<'a> {
     /// [`WrongDataLength`](super::ErrorKind::WrongDataLength) for a callback.
     pub fn write_to(&mut self, mut to: impl io::Write) -> Result<u64> {
         let plan = self.plan()?;
-        self.pour(&plan, &mut Pipe::new(To::Anything(&mut to), &mut nothing)?)?;
+        self.pour(&plan, To::Anything(&mut to), &mut nothing, (0, plan.file_len()))?;
         Ok(plan.file_len())
     }
 
@@ -218,25 +242,43 @@ impl<'a> Writer<'a> {
     /// something else has the name.
     pub fn save(&mut self, path: impl AsRef<Path>) -> Result<Saved> {
         let path = path.as_ref();
-        let mut steps = || {
-            let plan = self.plan()?;
-            replace(path, &mut nothing, &mut |file, before| {
-                self.pour(&plan, &mut Pipe::new(To::File(file), before)?)
-            })
-        };
-        steps().map_err(|error: Error| error.in_file(path))
+        self.save_step_by_step(path, &mut nothing).map_err(|error| error.in_file(path))
     }
 
-    /// Header, then data.
-    fn pour(&mut self, plan: &Plan, pipe: &mut Pipe<'_>) -> Result<()> {
+    fn save_step_by_step(&mut self, path: &Path, before: &mut Before) -> Result<Saved> {
+        let plan = self.plan()?;
+        let len = plan.file_len();
+        let all = if self.verify { len.saturating_mul(2) } else { len };
+        replace(path, before, &mut |file, before| {
+            self.pour(&plan, To::File(file), before, (0, all))?;
+            match self.verify {
+                true => self.pour(&plan, To::Against(file), before, (len, all)),
+                false => Ok(()),
+            }
+        })
+    }
+
+    /// Header, then data. `done` is what was done before, and all there is to do.
+    fn pour(
+        &mut self,
+        plan: &Plan,
+        to: To<'_>,
+        before: &mut Before,
+        done: (u64, u64),
+    ) -> Result<()> {
+        let (start, all) = done;
+        let mut tell = |done| {
+            if let Some(progress) = &mut self.progress {
+                progress(start + done, all);
+            }
+        };
+        let mut pipe = Pipe::new(to, before, &mut tell)?;
         pipe.put(plan.header_bytes())?;
         for (&number, info) in plan.order().iter().zip(plan.header().tensors()) {
-            let planned = &mut self.tensors[number];
-            planned
-                .source
-                .pour(info.byte_len(), pipe)
-                .map_err(|short| short.said_of(planned.dtype, &planned.shape))
-                .map_err(|error| error.in_tensor(&planned.name))?;
+            let Planned { name, dtype, shape, source } = &mut self.tensors[number];
+            source
+                .pour(info.byte_len(), &mut pipe)
+                .map_err(|failed| failed.said_of(name, *dtype, shape))?;
         }
         pipe.finish()
     }

@@ -3,13 +3,13 @@
 //! ```text
 //!   &[u8]      ──────────────▶ buffer, or straight if large ──write──▶ file
 //!   callback   ──────────────▶ buffer                       ──write──▶ file
-//!   mapped     ─────────────────────────────────copy_file_range──▶ file      nothing passes through
-//!     or pread ──▶ buffer ──▶ buffer                        ──write──▶ file      this process
+//!   mapped     ──whole pages───────────────────────copy_file_range──▶ file      not through us
+//!     else     ──pread──────▶ buffer                       ──write──▶ file
 //! ```
 
 use super::super::bytes::{Backing, read_exact_at};
 use super::super::dtype::Dtype;
-use super::super::error::reserve::{vector, zeros};
+use super::super::error::reserve::zeros;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::sys;
 use super::super::tensor::TensorView;
@@ -23,10 +23,10 @@ use std::ops::Range;
 pub const BUFFER: usize = 1 << 20;
 
 /// From here on a range is copied by the kernel: below, the call costs more than the copy.
-const WORTH_A_CALL: u64 = 64 << 10;
+const WORTH_A_CALL: u64 = 256 << 10;
 
 /// Bytes of one request to the kernel to copy.
-const AT_ONCE: u64 = 64 << 20;
+const AT_ONCE: u64 = 16 << 20;
 
 /// Where the bytes of a tensor come from.
 pub enum Source<'a> {
@@ -35,20 +35,30 @@ pub enum Source<'a> {
     View(TensorView<'a>),
 }
 
+/// What is said to have failed when a write has.
+const WRITE: &str = "write";
+
 /// A callback that writes the bytes of a tensor.
 type Give<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
 
 /// Where bytes go.
-pub enum To<'p> {
-    File(&'p File),
-    Anything(&'p mut dyn Write),
+pub enum To<'t> {
+    File(&'t File),
+    /// Nowhere: they should be what this file holds.
+    Against(&'t File),
+    Anything(&'t mut dyn Write),
 }
 
 /// Collects bytes and writes them.
-pub struct Pipe<'p> {
-    to: To<'p>,
+pub struct Pipe<'p, 't> {
+    to: To<'t>,
+    /// Of these bytes the first `filled` wait to be written.
     buffer: Vec<u8>,
+    filled: usize,
+    /// Bytes that were written: the position in the file.
+    done: u64,
     before: &'p mut Before,
+    tell: &'p mut dyn FnMut(u64),
 }
 
 /// Why the bytes of a tensor could not be written.
@@ -68,12 +78,17 @@ impl From<Error> for Failed {
 }
 
 impl Failed {
-    pub fn said_of(self, dtype: Dtype, shape: &[u64]) -> Error {
+    /// The error, of the tensor if it is to blame. That a write failed is not its fault, nor need
+    /// they be its bytes: those before it may have waited in the buffer.
+    pub fn said_of(self, name: &str, dtype: Dtype, shape: &[u64]) -> Error {
         match self {
-            Failed::Otherwise(error) => error,
             Failed::Count { expected, found } => {
-                Error::new(wrong_length(dtype, shape, expected, found))
+                Error::new(wrong_length(dtype, shape, expected, found)).in_tensor(name)
             }
+            Failed::Otherwise(error) => match error.kind() {
+                ErrorKind::Io { action: WRITE, .. } => error,
+                _ => error.in_tensor(name),
+            },
         }
     }
 }
@@ -89,7 +104,11 @@ impl Source<'_> {
     }
 
     /// Writes exactly `expected` bytes.
-    pub fn pour(&mut self, expected: u64, pipe: &mut Pipe<'_>) -> std::result::Result<(), Failed> {
+    pub fn pour(
+        &mut self,
+        expected: u64,
+        pipe: &mut Pipe<'_, '_>,
+    ) -> std::result::Result<(), Failed> {
         match self {
             Source::Bytes(bytes) => Ok(pipe.put(bytes)?),
             Source::View(view) => Ok(pipe.view(view)?),
@@ -112,52 +131,84 @@ impl Source<'_> {
     }
 }
 
-impl<'p> Pipe<'p> {
-    pub fn new(to: To<'p>, before: &'p mut Before) -> Result<Pipe<'p>> {
-        Ok(Pipe { to, buffer: vector(BUFFER)?, before })
+impl<'p, 't> Pipe<'p, 't> {
+    /// `tell` is told now and then how many bytes went through.
+    pub fn new(
+        to: To<'t>,
+        before: &'p mut Before,
+        tell: &'p mut dyn FnMut(u64),
+    ) -> Result<Pipe<'p, 't>> {
+        Ok(Pipe { to, buffer: zeros(BUFFER)?, filled: 0, done: 0, before, tell })
     }
 
-    /// The next bytes.
-    pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        if bytes.len() > BUFFER - self.buffer.len() {
+    /// The next bytes. What is written at once is a whole buffer, or more of them: files like it if
+    /// writes end where pages do.
+    pub fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
+        if self.filled > 0 {
+            let (head, tail) = bytes.split_at(bytes.len().min(BUFFER - self.filled));
+            self.keep(head);
+            bytes = tail;
+            if self.filled < BUFFER {
+                return Ok(());
+            }
             self.flush()?;
         }
-        if bytes.len() < BUFFER {
-            self.buffer.extend_from_slice(bytes);
-            return Ok(());
+        let (whole, rest) = bytes.split_at(bytes.len() - bytes.len() % BUFFER);
+        if !whole.is_empty() {
+            self.write(whole)?;
         }
-        self.write(bytes)
+        self.keep(rest);
+        self.settle()
+    }
+
+    /// What is compared is compared at once: an error names the tensor whose turn it is.
+    fn settle(&mut self) -> Result<()> {
+        if matches!(self.to, To::Against(_)) { self.flush() } else { Ok(()) }
+    }
+
+    /// Puts bytes for which there is room into the buffer.
+    fn keep(&mut self, bytes: &[u8]) {
+        self.buffer[self.filled..self.filled + bytes.len()].copy_from_slice(bytes);
+        self.filled += bytes.len();
     }
 
     /// What is still in the buffer.
     pub fn finish(&mut self) -> Result<()> {
         self.flush()?;
         match &mut self.to {
-            To::File(_) => Ok(()),
+            To::File(_) | To::Against(_) => Ok(()),
             To::Anything(to) => to.flush().map_err(cannot_write),
         }
     }
 
     fn flush(&mut self) -> Result<()> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let outcome = match buffer.is_empty() {
-            true => Ok(()),
-            false => self.write(&buffer),
+        let buffer = std::mem::take(&mut self.buffer);
+        let filled = std::mem::take(&mut self.filled);
+        let outcome = match filled {
+            0 => Ok(()),
+            _ => self.write(&buffer[..filled]),
         };
-        buffer.clear();
         self.buffer = buffer;
         outcome
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let mut steps = || {
-            (self.before)(Step::Write)?;
-            match &mut self.to {
-                To::File(file) => file.write_all(bytes),
+        if let To::Against(file) = self.to {
+            compare(file, self.done, bytes)?;
+        } else {
+            let written = (self.before)(Step::Write).and_then(|()| match &mut self.to {
+                To::File(file) | To::Against(file) => file.write_all(bytes),
                 To::Anything(to) => to.write_all(bytes),
-            }
-        };
-        steps().map_err(cannot_write)
+            });
+            written.map_err(cannot_write)?;
+        }
+        self.advance(bytes.len() as u64);
+        Ok(())
+    }
+
+    fn advance(&mut self, bytes: u64) {
+        self.done += bytes;
+        (self.tell)(self.done);
     }
 
     /// The bytes of a tensor of a model.
@@ -165,52 +216,85 @@ impl<'p> Pipe<'p> {
         let shard = view.shard;
         match (shard.file(), shard.backing()) {
             // Only of a mapped file are the file's bytes of today those that the view shows.
-            (Some(file), Backing::Mapped) if view.byte_len() as u64 >= WORTH_A_CALL => {
-                self.range(file, view.file_range())
-            }
+            (Some(file), Backing::Mapped) => self.range(file, view.file_range()),
             _ => self.put(view.bytes()),
         }
     }
 
-    /// A range of a file.
+    /// A range of a file. The kernel copies whole pages, if they will be whole pages there too: where
+    /// they would straddle, memory is the faster way, and no file system could share them.
     pub fn range(&mut self, file: &File, range: Range<u64>) -> Result<()> {
-        let mut at = range.start;
+        let Range { start: mut at, end } = range;
+        let page = sys::page_size() as u64;
+        let position = self.done + self.filled as u64;
         if let To::File(to) = self.to {
-            self.flush()?;
-            while at < range.end {
-                (self.before)(Step::Write).map_err(cannot_write)?;
-                let len = (range.end - at).min(AT_ONCE) as usize;
-                match sys::copy_range(file, at, to, len) {
-                    // Neither says what is wrong; reading or writing will.
-                    Ok(0) | Err(_) => break,
-                    Ok(copied) => at += copied as u64,
+            if end - at >= WORTH_A_CALL && position % page == at % page {
+                let boundary = at.next_multiple_of(page);
+                self.through_memory(file, at..boundary)?;
+                self.flush()?;
+                at = boundary;
+                while end - at >= page {
+                    (self.before)(Step::Write).map_err(cannot_write)?;
+                    let len = (end - at).min(AT_ONCE);
+                    match sys::copy_range(file, at, to, (len - len % page) as usize) {
+                        // Neither says what is wrong; reading or writing will.
+                        Ok(0) | Err(_) => break,
+                        Ok(copied) => {
+                            at += copied as u64;
+                            self.advance(copied as u64);
+                        }
+                    }
                 }
             }
         }
-        let mut buffer: Vec<u8> = zeros((range.end - at).min(BUFFER as u64) as usize)?;
-        while at < range.end {
-            let piece = (range.end - at).min(BUFFER as u64) as usize;
-            read_exact_at(file, &mut buffer[..piece], at)?;
-            self.put(&buffer[..piece])?;
+        self.through_memory(file, at..end)
+    }
+
+    fn through_memory(&mut self, file: &File, range: Range<u64>) -> Result<()> {
+        let Range { start: mut at, end } = range;
+        while at < end {
+            let room = (BUFFER - self.filled) as u64;
+            let piece = (end - at).min(room) as usize;
+            read_exact_at(file, &mut self.buffer[self.filled..self.filled + piece], at)?;
+            self.filled += piece;
             at += piece as u64;
+            if self.filled == BUFFER {
+                self.flush()?;
+            }
         }
-        Ok(())
+        self.settle()
     }
 }
 
+/// Fails if a file does not hold these bytes there.
+fn compare(file: &File, mut at: u64, bytes: &[u8]) -> Result<()> {
+    let mut found = zeros(bytes.len().min(BUFFER))?;
+    for expected in bytes.chunks(BUFFER) {
+        let found = &mut found[..expected.len()];
+        read_exact_at(file, found, at)?;
+        if let Some(place) = (0..expected.len()).find(|&place| found[place] != expected[place]) {
+            let (expected, found) = (expected[place], found[place]);
+            let kind = ErrorKind::NotAsWritten { expected, found };
+            return Err(Error::at_file(kind, at + place as u64));
+        }
+        at += expected.len() as u64;
+    }
+    Ok(())
+}
+
 fn cannot_write(error: io::Error) -> Error {
-    Error::new(ErrorKind::Io { action: "write", source: error })
+    Error::io(WRITE, error)
 }
 
 /// What a callback writes into: lets through what there is room for, and counts the rest.
-struct Counted<'c, 'p> {
-    pipe: &'c mut Pipe<'p>,
+struct Counted<'c, 'p, 't> {
+    pipe: &'c mut Pipe<'p, 't>,
     expected: u64,
     found: u64,
     failed: Option<Error>,
 }
 
-impl Write for Counted<'_, '_> {
+impl Write for Counted<'_, '_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.failed.is_some() {
             return Err(io::Error::other("an earlier write failed"));

@@ -255,7 +255,8 @@ impl Temporary {
         let named = Temporary::named(target, before)?;
         named.set_mode(target, before)?;
         let len = self.file.metadata().map_err(|error| Error::io("ask for the length", error))?;
-        let mut pipe = Pipe::new(To::File(&named.file), before)?;
+        let mut tell = |_| ();
+        let mut pipe = Pipe::new(To::File(&named.file), before, &mut tell)?;
         pipe.range(&self.file, 0..len.len())?;
         pipe.finish()?;
         named.sync(before)?;
