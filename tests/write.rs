@@ -473,7 +473,7 @@ fn what_was_left_behind_is_told() {
     }
     let saved = Writer::new().save(&path).unwrap();
     let kinds: Vec<LeftKind> = saved.left().iter().map(|left| left.kind()).collect();
-    assert_eq!(kinds, [LeftKind::Partial { process: 1 }, LeftKind::HeaderBackup]);
+    assert_eq!(kinds, [LeftKind::Partial { process: 1 }, LeftKind::StaleBackup]);
     assert_eq!(left_in(&scratch.0).unwrap().len(), 3);
     // Our own number, left by another with the same: it is not touched.
     let ours = format!(".m.safetensors.{}.partial", std::process::id());

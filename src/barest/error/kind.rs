@@ -3,7 +3,7 @@
 //! Each kind has the numbers that a person needs, and one sentence without control characters.
 
 use super::super::dtype::Dtype;
-use super::super::escape::{Brief, Shown};
+use super::super::escape::Brief;
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::io;
@@ -362,6 +362,8 @@ pub enum ErrorKind {
     LeftBackup {
         /// Where it is.
         backup: PathBuf,
+        /// What it is, and how it is restored.
+        advice: String,
     },
 }
 
@@ -583,11 +585,7 @@ impl Display for ErrorKind {
                 f,
                 "the new header does not fit in place: it needs {expected} bytes, the old one has {found} with its padding (without in-place the file is written anew)"
             ),
-            LeftBackup { backup } => write!(
-                f,
-                "a change of this file did not end and left `{}`: restore the header from it, or remove it",
-                Shown(&backup.to_string_lossy())
-            ),
+            LeftBackup { advice, .. } => write!(f, "a change of it did not end: {advice}"),
         }
     }
 }

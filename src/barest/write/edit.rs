@@ -12,7 +12,7 @@ use super::super::bytes::read_exact_at;
 use super::super::error::reserve::zeros;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::header::{DEFAULT_HEADER_CAP, Header, PREFIX};
-use super::left::backup_name;
+use super::left::{Left, backup_name};
 use super::locate::{Place, metadata};
 use super::pipe::{Pipe, To};
 use super::plan::{head, proved, read_back};
@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Changes to the `__metadata__` of a file: say which, then save.
 #[derive(Clone, Default, Debug)]
@@ -62,7 +62,8 @@ impl EditMetadata {
     /// begins on a multiple of the same power of two as before, up to 16384.
     ///
     /// Fails as [`Header::open`] does, with [`NoSuchKey`](ErrorKind::NoSuchKey), with
-    /// [`HeaderTooLong`](ErrorKind::HeaderTooLong), and if the file cannot be written.
+    /// [`HeaderTooLong`](ErrorKind::HeaderTooLong), with [`LeftBackup`](ErrorKind::LeftBackup), and
+    /// if the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Saved> {
         let path = path.as_ref();
         self.save_step_by_step(path, &mut nothing).map_err(|error| error.in_file(path))
@@ -74,14 +75,14 @@ impl EditMetadata {
     /// that is returned leaves the file as it was, unless the disk refuses the old header too: then
     /// that backup stays.
     ///
-    /// Fails as [`EditMetadata::save`] does; with [`NoRoomInPlace`](ErrorKind::NoRoomInPlace); and
-    /// with [`LeftBackup`](ErrorKind::LeftBackup).
+    /// Fails as [`EditMetadata::save`] does, and with [`NoRoomInPlace`](ErrorKind::NoRoomInPlace).
     pub fn save_in_place(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         self.in_place_step_by_step(path, &mut nothing).map_err(|error| error.in_file(path))
     }
 
     pub(super) fn save_step_by_step(&self, path: &Path, before: &mut Before) -> Result<Saved> {
+        no_backup(path)?;
         let Edited { old, old_head, text } = self.edited(path)?;
         let old_len = old.header_len();
         let new_head = match text.len() as u64 <= old_len {
@@ -109,7 +110,8 @@ impl EditMetadata {
     }
 
     pub(super) fn in_place_step_by_step(&self, path: &Path, before: &mut Before) -> Result<()> {
-        // 1. All that can be known beforehand.
+        // 1. All that can be known beforehand. A header that is half written is best told so.
+        let (target, backup) = no_backup(path)?;
         let Edited { old, old_head, text } = self.edited(path)?;
         let (expected, found) = (text.len() as u64, old.header_len());
         if expected > found {
@@ -117,11 +119,6 @@ impl EditMetadata {
         }
         let new_head = head(&text, found)?;
         read_back(&new_head, old.data_len(), u32::MAX)?;
-        let target = Target::of(path)?;
-        let backup = target.beside(backup_name(&target.name));
-        if fs::symlink_metadata(&backup).is_ok() {
-            return Err(Error::new(ErrorKind::LeftBackup { backup }));
-        }
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         let file = options.open(&target.path).map_err(|error| Error::io("open", error))?;
@@ -194,6 +191,17 @@ impl EditMetadata {
         }
         Ok(pairs)
     }
+}
+
+/// The file that a path leads to, and where a backup of its header would be. Fails if there is one.
+fn no_backup(path: &Path) -> Result<(Target, PathBuf)> {
+    let target = Target::of(path)?;
+    let backup = target.beside(backup_name(&target.name));
+    if fs::symlink_metadata(&backup).is_ok() {
+        let advice = Left::recognise(&backup).map_or(String::new(), |left| left.to_string());
+        return Err(Error::new(ErrorKind::LeftBackup { backup, advice }));
+    }
+    Ok((target, backup))
 }
 
 /// Fails if the file is not the one whose header was read.

@@ -31,6 +31,8 @@ pub enum LeftKind {
     },
     /// The first bytes of a file, up to the end of the header, from before a change in place.
     HeaderBackup,
+    /// The same of a file that has been replaced since: it fits the new one no more.
+    StaleBackup,
 }
 
 const PARTIAL: &[u8] = b".partial";
@@ -73,6 +75,14 @@ impl Left {
         &self.of
     }
 
+    /// The same beside a file that has just been replaced.
+    pub(super) fn of_replaced(mut self) -> Left {
+        if self.kind == LeftKind::HeaderBackup {
+            self.kind = LeftKind::StaleBackup;
+        }
+        self
+    }
+
     /// What it is.
     pub fn kind(&self) -> LeftKind {
         self.kind
@@ -98,6 +108,12 @@ impl Display for Left {
                 ForAShell(&path),
                 ForAShell(&of),
                 ForAShell(&path)
+            ),
+            LeftKind::StaleBackup => write!(
+                f,
+                "{}: the header of what was `{}` before it was replaced; it fits no more: remove it",
+                Shown(&path),
+                Shown(&of)
             ),
         }
     }

@@ -155,8 +155,9 @@ pub fn replace(
     temporary.sync(before)?;
     temporary.replace(&target, before)?;
     let unsynced = before(Step::SyncDirectory).and_then(|()| directory.sync()).err();
-    let mut left = left_in(&target.directory).unwrap_or_default();
-    left.retain(|left| left.of() == target.path);
+    let left = left_in(&target.directory).unwrap_or_default().into_iter();
+    let beside_it = left.filter(|left| left.of().file_name() == Some(&target.name));
+    let left = beside_it.map(Left::of_replaced).collect();
     Ok(Saved { path: target.path, left, unsynced })
 }
 
