@@ -102,7 +102,7 @@ impl EditMetadata {
         is_still(&source, &old_head, &old)?;
         replace(path, before, &mut |file, before| {
             let mut tell = |_| ();
-            let mut pipe = Pipe::new(To::File(file), before, &mut tell)?;
+            let mut pipe = Pipe::new(To::File(file), old.data_len(), before, &mut tell)?;
             pipe.put(&new_head)?;
             pipe.range(&source, old.data_start()..old.data_start() + old.data_len())?;
             pipe.finish()

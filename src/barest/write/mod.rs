@@ -272,7 +272,7 @@ impl<'a> Writer<'a> {
                 progress(start + done, all);
             }
         };
-        let mut pipe = Pipe::new(to, before, &mut tell)?;
+        let mut pipe = Pipe::new(to, plan.file_len(), before, &mut tell)?;
         pipe.put(plan.header_bytes())?;
         for (&number, info) in plan.order().iter().zip(plan.header().tensors()) {
             let Planned { name, dtype, shape, source } = &mut self.tensors[number];

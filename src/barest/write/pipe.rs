@@ -132,28 +132,30 @@ impl Source<'_> {
 }
 
 impl<'p, 't> Pipe<'p, 't> {
-    /// `tell` is told now and then how many bytes went through.
+    /// For `len` bytes. `tell` is told now and then how many of them went through.
     pub fn new(
         to: To<'t>,
+        len: u64,
         before: &'p mut Before,
         tell: &'p mut dyn FnMut(u64),
     ) -> Result<Pipe<'p, 't>> {
-        Ok(Pipe { to, buffer: zeros(BUFFER)?, filled: 0, done: 0, before, tell })
+        let buffer = zeros(len.clamp(1, BUFFER as u64) as usize)?;
+        Ok(Pipe { to, buffer, filled: 0, done: 0, before, tell })
     }
 
     /// The next bytes. What is written at once is a whole buffer, or more of them: files like it if
     /// writes end where pages do.
     pub fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
         if self.filled > 0 {
-            let (head, tail) = bytes.split_at(bytes.len().min(BUFFER - self.filled));
+            let (head, tail) = bytes.split_at(bytes.len().min(self.buffer.len() - self.filled));
             self.keep(head);
             bytes = tail;
-            if self.filled < BUFFER {
+            if self.filled < self.buffer.len() {
                 return Ok(());
             }
             self.flush()?;
         }
-        let (whole, rest) = bytes.split_at(bytes.len() - bytes.len() % BUFFER);
+        let (whole, rest) = bytes.split_at(bytes.len() - bytes.len() % self.buffer.len());
         if !whole.is_empty() {
             self.write(whole)?;
         }
@@ -253,12 +255,12 @@ impl<'p, 't> Pipe<'p, 't> {
     fn through_memory(&mut self, file: &File, range: Range<u64>) -> Result<()> {
         let Range { start: mut at, end } = range;
         while at < end {
-            let room = (BUFFER - self.filled) as u64;
+            let room = (self.buffer.len() - self.filled) as u64;
             let piece = (end - at).min(room) as usize;
             read_exact_at(file, &mut self.buffer[self.filled..self.filled + piece], at)?;
             self.filled += piece;
             at += piece as u64;
-            if self.filled == BUFFER {
+            if self.filled == self.buffer.len() {
                 self.flush()?;
             }
         }

@@ -255,10 +255,11 @@ impl Temporary {
     fn copied(&self, target: &Target, before: &mut Before) -> Result<Temporary> {
         let named = Temporary::named(target, before)?;
         named.set_mode(target, before)?;
-        let len = self.file.metadata().map_err(|error| Error::io("ask for the length", error))?;
+        let metadata = self.file.metadata();
+        let len = metadata.map_err(|error| Error::io("ask for the length", error))?.len();
         let mut tell = |_| ();
-        let mut pipe = Pipe::new(To::File(&named.file), before, &mut tell)?;
-        pipe.range(&self.file, 0..len.len())?;
+        let mut pipe = Pipe::new(To::File(&named.file), len, before, &mut tell)?;
+        pipe.range(&self.file, 0..len)?;
         pipe.finish()?;
         named.sync(before)?;
         Ok(named)
