@@ -436,6 +436,44 @@ fn a_file_can_be_saved_over_itself_while_it_is_mapped() {
 }
 
 #[test]
+fn a_copy_is_the_same_wherever_it_comes_to_lie() {
+    let scratch = Scratch::new("lie");
+    let (from, to) = (scratch.path("from.safetensors"), scratch.path("to.safetensors"));
+    // No page is like another.
+    let large: Vec<u8> = (0..700_001u64).map(|i| (i * i >> 9) as u8).collect();
+    for before in [0usize, 1, 4095, 4096, 5000, 300_000] {
+        for alignment in [8, 4096] {
+            let mut writer = Writer::new();
+            writer.order(Order::AsGiven).align(alignment);
+            writer.tensor("before", Dtype::U8, vec![before as u64], &large[..before]);
+            writer.tensor("large", Dtype::U8, vec![700_001], &large);
+            writer.tensor("after", Dtype::U8, vec![3], b"end");
+            writer.save(&from).unwrap();
+            // SAFETY: it is replaced by rename, which the promise allows.
+            let model = unsafe { Model::map(&from).unwrap() };
+            for (names, alignment) in [
+                (&["before", "large", "after"][..], 8),
+                (&["before", "large", "after"], 4096),
+                (&["large", "after", "before"], 4096),
+                (&["after", "large"], 8),
+            ] {
+                let mut writer = Writer::new();
+                writer.order(Order::AsGiven).align(alignment);
+                for name in names {
+                    writer.copy(*name, model.tensor(name).unwrap());
+                }
+                writer.save(&to).unwrap();
+                let copy = Model::read(&to).unwrap();
+                for name in names {
+                    let (one, other) = (model.tensor(name).unwrap(), copy.tensor(name).unwrap());
+                    assert!(one.bytes() == other.bytes(), "{name} of {names:?} behind {before}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_source_that_became_shorter_is_an_error_and_not_a_signal() {
     let scratch = Scratch::new("shorter");
     let (from, to) = (scratch.path("from.safetensors"), scratch.path("to.safetensors"));
