@@ -440,7 +440,7 @@ fn a_copy_is_the_same_wherever_it_comes_to_lie() {
     let scratch = Scratch::new("lie");
     let (from, to) = (scratch.path("from.safetensors"), scratch.path("to.safetensors"));
     // No page is like another.
-    let large: Vec<u8> = (0..700_001u64).map(|i| (i * i >> 9) as u8).collect();
+    let large: Vec<u8> = (0..700_001u64).map(|i| ((i * i) >> 9) as u8).collect();
     for before in [0usize, 1, 4095, 4096, 5000, 300_000] {
         for alignment in [8, 4096] {
             let mut writer = Writer::new();

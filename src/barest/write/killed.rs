@@ -5,7 +5,9 @@
 
 use super::super::dtype::Dtype;
 use super::super::skip::skip;
-use super::save::{Before, Step};
+use super::super::sys;
+use super::pipe::BUFFER;
+use super::save::{Before, Step, Target};
 use super::*;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +15,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// More than the buffer, so that there are several writes.
-const LEN: usize = pipe::BUFFER + 5;
+const LEN: usize = BUFFER + 5;
 
 /// A way to write a file.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -292,8 +294,8 @@ fn child() {
 fn a_new_file_without_a_name_leaves_nothing_when_killed() {
     let mut stage = Stage::new(Way::New, "unnamed");
     stage.set(Way::New);
-    let target = save::Target::of(&stage.path).unwrap();
-    if super::super::sys::open_unnamed(&target.directory, 0o600).is_err() {
+    let target = Target::of(&stage.path).unwrap();
+    if sys::open_unnamed(&target.directory, 0o600).is_err() {
         return skip("O_TMPFILE", "this file system has no files without a name");
     }
     if !children_run() {

@@ -28,7 +28,7 @@ pub use plan::Plan;
 pub use save::Saved;
 
 use super::dtype::Dtype;
-use super::error::{Error, Result};
+use super::error::Result;
 use super::header::DEFAULT_HEADER_CAP;
 use super::tensor::TensorView;
 use pipe::{Pipe, Source, To};
