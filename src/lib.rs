@@ -55,6 +55,10 @@ struct Note12;
 struct Note13;
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/15-writing-without-destroying.md")]
+struct Note15;
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/16-vendor-it.md")]
 struct Note16;
 
