@@ -53,7 +53,10 @@ impl Way {
             Way::InPlace => edit().in_place_step_by_step(path, before),
             _ => {
                 let bytes = vec![7; LEN];
-                writer(&bytes).verify(true).save_step_by_step(path, before).map(drop)
+                let mut writer = writer(&bytes);
+                writer.verify(true);
+                let saved = writer.save_step_by_step(path, before);
+                saved.map(drop)
             }
         }
     }
