@@ -539,6 +539,56 @@ fn two_threads_may_save_the_same_file() {
     assert_eq!(scratch.names(), ["m.safetensors"]);
 }
 
+/// What Python makes of a file: a line for each tensor, and the metadata.
+const READ_BY_PYTHON: &str = "
+import sys
+from safetensors import safe_open
+with safe_open(sys.argv[1], framework='np') as f:
+    for name in sorted(f.keys()):
+        part = f.get_slice(name)
+        print(ascii(name), part.get_dtype(), part.get_shape())
+    print(sorted(f.metadata().items()))
+";
+
+#[test]
+fn python_opens_what_is_written() {
+    let found = Command::new("python3").args(["-c", "import safetensors, numpy"]).output();
+    if !found.is_ok_and(|found| found.status.success()) {
+        return skip("safetensors and numpy for Python", "one reader less to ask");
+    }
+    let scratch = Scratch::new("python");
+    let path = scratch.path("m.safetensors");
+    let tensors: Vec<Given> = Dtype::ALL
+        .iter()
+        .map(|&dtype| given(format!("é\n{dtype}"), dtype, vec![2, 4], 1))
+        .chain([given("empty".into(), Dtype::F32, vec![0, 3], 1)])
+        .chain([given("scalar".into(), Dtype::F32, vec![], 1)])
+        .collect();
+    for (order, alignment) in [(Order::Reference, 8), (Order::AsGiven, 4096)] {
+        let mut writer = writer(&tensors);
+        writer.order(order).align(alignment).metadata("k", "\"v\u{1}\"");
+        writer.save(&path).unwrap();
+        let output = Command::new("python3")
+            .args(["-c", READ_BY_PYTHON])
+            .arg(&path)
+            .env("PYTHONIOENCODING", "utf-8")
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{err}");
+        let mut sorted: Vec<&Given> = tensors.iter().collect();
+        sorted.sort_by(|one, other| one.name.cmp(&other.name));
+        let mut expected = String::new();
+        for Given { name, dtype, shape, .. } in sorted {
+            let name = name.replace('é', "\\xe9").replace('\n', "\\n");
+            let shape: Vec<String> = shape.iter().map(u64::to_string).collect();
+            expected += &format!("'{name}' {dtype} [{}]\n", shape.join(", "));
+        }
+        expected += "[('k', '\"v\\x01\"')]\n";
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    }
+}
+
 #[cfg(unix)]
 mod unix {
     use super::*;
