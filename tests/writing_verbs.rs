@@ -402,7 +402,16 @@ fn a_file_that_may_not_grow_loses_nothing() {
     let data = vec![7; 300_000];
     scratch.one("m", "U8", "[300000]", &data);
     let old = fs::read(scratch.0.join("m")).unwrap();
-    for arguments in ["meta m --set a=b", "pack m m", "pack m n", "pack m m --to f32 --verify"] {
+    let header = r#"{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[300000],"data_offsets":[4,300004]}}"#;
+    scratch.model("two", header, &[7; 300_004]);
+    for arguments in [
+        "meta m --set a=b",
+        "pack m m",
+        "pack m n",
+        "pack m m --to f32 --verify",
+        // Here one file and the index are written before it fails.
+        "pack two d --shard 4",
+    ] {
         let script = format!("trap '' XFSZ; ulimit -f 300; exec \"$1\" {arguments}");
         let output = Command::new("sh")
             .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_barest")])
@@ -412,7 +421,7 @@ fn a_file_that_may_not_grow_loses_nothing() {
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments}: {err}");
         assert!(err.contains("cannot write: "), "{arguments}: {err}");
-        assert_eq!(scratch.names(), ["m"], "{arguments}");
+        assert_eq!(scratch.names(), ["m", "two"], "{arguments}");
         assert!(fs::read(scratch.0.join("m")).unwrap() == old, "{arguments}");
     }
 }

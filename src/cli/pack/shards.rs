@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const INDEX: &str = "model.safetensors.index.json";
 
@@ -38,7 +38,8 @@ pub fn bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit).filter(|&bytes| bytes > 0)
 }
 
-/// Writes the files and their index into a directory that has none.
+/// Writes the files and their index into a directory that has none. If that fails, what was written
+/// is taken away again.
 pub fn save(
     directory: &Path,
     pieces: &[Piece<'_>],
@@ -50,6 +51,7 @@ pub fn save(
     let cannot = |action: &str, error: io::Error| {
         End::Bad(format!("cannot {action} {}: {error}", Shown(&directory.to_string_lossy())))
     };
+    let is_new = !directory.exists();
     fs::create_dir_all(directory).map_err(|error| cannot("make", error))?;
     if let Some(name) = a_model_in(directory).map_err(|error| cannot("read", error))? {
         let shown = directory.to_string_lossy().into_owned();
@@ -60,21 +62,36 @@ pub fn save(
         1 => "model.safetensors".to_owned(),
         all => format!("model-{:05}-of-{all:05}.safetensors", number + 1),
     };
-    if files.len() > 1 {
-        let index = index(pieces, &files, name);
-        write_new(&directory.join(INDEX), index.as_bytes())
-            .map_err(|error| cannot("write the index in", error))?;
+    let mut written: Vec<PathBuf> = Vec::new();
+    let mut steps = || -> Result<(), End> {
+        if files.len() > 1 {
+            let path = directory.join(INDEX);
+            let index = index(pieces, &files, name);
+            write_new(&path, index.as_bytes())
+                .map_err(|error| cannot("write the index in", error))?;
+            written.push(path);
+        }
+        for (number, file) in files.iter().enumerate() {
+            let path = directory.join(name(number));
+            let saved = super::save(&path, &pieces[file.clone()], pairs, wanted)?;
+            written.push(path);
+            report(&saved, &pieces[file.clone()], wanted, output)?;
+        }
+        if files.len() > 1 {
+            let bytes = pieces.iter().map(Piece::byte_len).sum();
+            writeln!(output, "{} files, {} of data in all", files.len(), size_in_words(bytes))?;
+        }
+        Ok(())
+    };
+    let outcome = steps();
+    // What cannot be written out is no fault of the files.
+    if matches!(outcome, Err(End::Failed(_) | End::Bad(_))) {
+        written.iter().rev().for_each(|path| drop(fs::remove_file(path)));
+        if is_new {
+            let _ = fs::remove_dir(directory);
+        }
     }
-    for (number, file) in files.iter().enumerate() {
-        let pieces = &pieces[file.clone()];
-        let saved = super::save(&directory.join(name(number)), pieces, pairs, wanted)?;
-        report(&saved, pieces, wanted, output)?;
-    }
-    if files.len() > 1 {
-        let bytes = pieces.iter().map(Piece::byte_len).sum();
-        writeln!(output, "{} files, {} of data in all", files.len(), size_in_words(bytes))?;
-    }
-    Ok(())
+    outcome
 }
 
 /// The name of a file that a reader of the directory would take for a model, or a part of one.
