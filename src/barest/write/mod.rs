@@ -195,9 +195,8 @@ impl<'a> Writer<'a> {
         self
     }
 
-    /// Calls `tell` now and then with the bytes that are done and the bytes there are at
-    /// least every [`BUFFER`](Writer::BUFFER) bytes or, where the kernel copies, every 16 MiB. If the
-    /// file is verified, its bytes count twice.
+    /// Calls `tell` with the bytes that are done and the bytes there are, at least once for each
+    /// 16 MiB. If the file is verified, its bytes count twice.
     pub fn progress(&mut self, tell: impl FnMut(u64, u64) + 'a) -> &mut Writer<'a> {
         self.progress = Some(Box::new(tell));
         self

@@ -25,7 +25,7 @@ pub const BUFFER: usize = 1 << 20;
 /// From here on a range is copied by the kernel: below, the call costs more than the copy.
 const WORTH_A_CALL: u64 = 256 << 10;
 
-/// Bytes of one request to the kernel to copy.
+/// Bytes of one request to the kernel to copy or to write: so often progress is told.
 const AT_ONCE: u64 = 16 << 20;
 
 /// Where the bytes of a tensor come from.
@@ -156,9 +156,7 @@ impl<'p, 't> Pipe<'p, 't> {
             self.flush()?;
         }
         let (whole, rest) = bytes.split_at(bytes.len() - bytes.len() % self.buffer.len());
-        if !whole.is_empty() {
-            self.write(whole)?;
-        }
+        whole.chunks(AT_ONCE as usize).try_for_each(|piece| self.write(piece))?;
         self.keep(rest);
         self.settle()
     }
