@@ -12,7 +12,7 @@ use proptest::sample::select;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 #[path = "../src/barest/skip.rs"]
@@ -593,6 +593,7 @@ fn python_opens_what_is_written() {
 mod unix {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o7777
