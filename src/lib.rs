@@ -73,6 +73,10 @@ struct Note13;
 struct Note14;
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/15-writing-without-destroying.md")]
+struct Note15;
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/16-vendor-it.md")]
 struct Note16;
 

@@ -165,9 +165,9 @@ const TOOLS: [&str; 17] = [
 ];
 
 /// Words of the shell that stand where a command could.
-const SHELL: [&str; 17] = [
+const SHELL: [&str; 19] = [
     "barest", "cargo", "cd", "do", "done", "echo", "else", "exit", "false", "fi", "for", "if",
-    "test", "then", "true", "ulimit", "while",
+    "test", "then", "trap", "true", "ulimit", "umask", "while",
 ];
 
 /// The words that stand where a command can, outside of quotes.

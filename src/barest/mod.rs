@@ -66,8 +66,13 @@ mod model; // from a path to a model
 
 mod scope; // names below a prefix, and a checklist of what was asked for
 
-pub mod gpu;
-mod pages; // which pages are in memory; to bring, keep and drop them // the same pages as buffers of a GPU
+mod pages; // which pages are in memory; to bring, keep and drop them
+
+mod sha256; // which bytes are the same bytes
+
+mod write; // how a file is made or changed without losing another
+
+pub mod gpu; // the same pages as buffers of a GPU
 
 #[cfg(test)]
 mod skip;
@@ -87,7 +92,9 @@ pub use options::OpenOptions;
 pub use pages::{Eviction, Locked, Memory, PageCount, Pages, Prefetcher};
 pub use progress::Progress;
 pub use scope::{Checklist, Scope};
+pub use sha256::{Sha256, Sha256Digest};
 pub use shard::Shard;
 pub use slice::Select;
 pub use sys::{Advice, PageFaults, page_faults, sigbus, terminal_columns};
 pub use tensor::{Bf16View, Elements, Floats, Sliced, Tensor, TensorView};
+pub use write::{EditMetadata, Left, LeftKind, Order, Plan, Saved, Writer, left_in};

@@ -35,6 +35,14 @@ impl Shard {
         }
     }
 
+    /// For after a loop over all bytes: whether they were the file's.
+    pub(super) fn check_lost(&self) -> Result<()> {
+        match self.lost_from() {
+            None => Ok(()),
+            Some(lost) => Err(self.source.error(self.lost_at(lost))),
+        }
+    }
+
     /// The poison mark, in bytes from the start of the file. Ask after reading.
     #[inline]
     pub(super) fn lost_from(&self) -> Option<u64> {

@@ -51,6 +51,40 @@ impl Arguments {
         }
     }
 
+    /// Takes an option that may be given many times, in the order given.
+    pub fn options(&mut self, name: &str) -> Result<Vec<String>, End> {
+        let mut values = Vec::new();
+        let mut rest = std::mem::take(&mut self.before_dashes).into_iter();
+        while let Some(argument) = rest.next() {
+            let text = argument.to_string_lossy();
+            if text == name {
+                let value = rest.next();
+                let value = value.ok_or_else(|| self.usage(format!("{name} needs a value")))?;
+                values.push(self.text(name, value)?);
+            } else if let Some(value) =
+                text.strip_prefix(name).and_then(|rest| rest.strip_prefix('='))
+            {
+                let value = OsString::from(value);
+                // What was not Unicode is no longer what it was.
+                if argument.to_str().is_none() {
+                    return Err(self.not_unicode(name));
+                }
+                values.push(self.text(name, value)?);
+            } else {
+                self.before_dashes.push(argument);
+            }
+        }
+        Ok(values)
+    }
+
+    fn text(&self, name: &str, value: OsString) -> Result<String, End> {
+        value.into_string().map_err(|_| self.not_unicode(name))
+    }
+
+    fn not_unicode(&self, name: &str) -> End {
+        self.usage(format!("the value of {name} is not Unicode"))
+    }
+
     /// What is left, by position. Anything that still looks like an option is one we do not have.
     pub fn positional(self) -> Result<Vec<OsString>, End> {
         let looks_like_an_option = |argument: &&OsString| {

@@ -5,7 +5,7 @@ use super::ls::{set, size_in_words};
 use super::output::Output;
 use super::{End, survey};
 use barest::escape::Shown;
-use barest::{Error, Index};
+use barest::{Error, Index, Left, left_in};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,7 +18,7 @@ data section up to the last byte of the file; of an index, that each shard is th
 and holds what the index assigns to it. A good model has one line, and below it
 remarks, where it departs from the written format or surprises some readers. A bad
 one has a line for each fault, and below it the place, drawn. Goes on after a bad
-model.
+model. What an interrupted write has left beside it is named, with what to do.
 
   --values   looks at the values too, of which the format allows any: for each tensor
              how many are NaN, infinite, zero, the least and the greatest of the
@@ -56,6 +56,7 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
                 tell_faults(&error, output)?;
             }
         }
+        tell_what_was_left(path, output)?;
     }
     match (bad, paths.len()) {
         (0, _) => Ok(()),
@@ -104,6 +105,19 @@ fn good(path: &Path, index: &Index, output: &mut Output) -> io::Result<()> {
         writeln!(output, "      remark: {line}")?;
     }
     set::notes(index).iter().try_for_each(|note| writeln!(output, "      {note}"))
+}
+
+/// What interrupted writes have left beside a model: of a directory in it, of a file its own.
+fn tell_what_was_left(path: &Path, output: &mut Output) -> io::Result<()> {
+    let (directory, file) = match path.is_dir() {
+        true => (path, None),
+        false => (path.parent().unwrap_or(path), path.file_name()),
+    };
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    // A directory that cannot be read was told of before.
+    let left = left_in(directory).unwrap_or_default();
+    let belongs = |left: &&Left| file.is_none() || left.of().file_name() == file;
+    left.iter().filter(belongs).try_for_each(|left| writeln!(output, "      left behind: {left}"))
 }
 
 /// All that is wrong with a model, and where.

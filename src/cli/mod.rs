@@ -11,13 +11,18 @@
 mod arguments;
 mod check;
 mod demo;
+mod diff;
 mod dump;
 mod evict;
+mod hash;
 mod layout;
 mod ls;
+mod meta;
 mod metal;
 mod output;
+mod pack;
 mod pages;
+mod progress;
 mod sample;
 mod survey;
 mod table;
@@ -41,7 +46,7 @@ struct Verb {
     run: fn(Arguments, &mut Output) -> Result<(), End>,
 }
 
-const VERBS: [Verb; 9] = [
+const VERBS: [Verb; 13] = [
     Verb { name: "ls", help: ls::HELP, run: ls::run },
     Verb { name: "check", help: check::HELP, run: check::run },
     Verb { name: "dump", help: dump::HELP, run: dump::run },
@@ -50,6 +55,10 @@ const VERBS: [Verb; 9] = [
     Verb { name: "warm", help: warm::HELP, run: warm::run },
     Verb { name: "evict", help: evict::HELP, run: evict::run },
     Verb { name: "metal", help: metal::HELP, run: metal::run },
+    Verb { name: "hash", help: hash::HELP, run: hash::run },
+    Verb { name: "diff", help: diff::HELP, run: diff::run },
+    Verb { name: "meta", help: meta::HELP, run: meta::run },
+    Verb { name: "pack", help: pack::HELP, run: pack::run },
     Verb { name: "demo", help: demo::HELP, run: demo::run },
 ];
 
@@ -65,6 +74,10 @@ usage: barest                            the story of one tensor, measured on th
        barest warm PATH [PREFIX...]      read them in, in this order
        barest evict PATH [PREFIX...]     drop them
        barest metal PATH                 its pages as GPU buffers (on a Mac), or the plan
+       barest hash PATH                  SHA-256 of the data and of each tensor
+       barest diff A B                   what differs between two models
+       barest meta PATH                  print __metadata__, or change it
+       barest pack SRC DST               write a model anew: aligned, split, converted
        barest demo DIR                   write the sample model, and broken ones
 
        barest VERB --help                more about a verb

@@ -6,11 +6,10 @@
 use super::End;
 use super::ls::name_cell;
 use super::output::Output;
+use super::progress::Progress;
 use super::table::Table;
 use barest::{C64, Dtype, Element, TensorView};
-use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// What was found among the values of one tensor.
 #[derive(Default)]
@@ -28,7 +27,10 @@ struct Survey {
 /// meanwhile.
 pub fn write(path: &Path, output: &mut Output) -> Result<(), End> {
     let model = super::open(path)?;
-    let mut progress = Progress::new(model.tensors().map(|tensor| tensor.byte_len() as u64).sum());
+    let mut progress = Progress::new(
+        "looking at values",
+        model.tensors().map(|tensor| tensor.byte_len() as u64).sum(),
+    );
     let columns =
         ["NAME", "DTYPE", ">NAN", ">INFINITE", ">ZERO", ">LEAST", ">GREATEST", ">FIRST BAD"];
     let table = Table::new(&columns).giving_way(&["ZERO", "DTYPE"]);
@@ -48,7 +50,7 @@ pub fn write(path: &Path, output: &mut Output) -> Result<(), End> {
             survey.first_bad.map_or("-".to_owned(), |index| index.to_string()),
         ]);
     }
-    progress.end();
+    drop(progress);
     Ok(table.write(rows.iter().cloned(), output)?)
 }
 
@@ -150,37 +152,5 @@ fn truth_values(tensor: &TensorView<'_>, progress: &mut Progress) -> Survey {
         range: (truths + zero > 0).then(|| (word(zero == 0), word(truths > 0))),
         first_bad: bytes.iter().position(|&byte| byte > 1),
         ..Survey::default()
-    }
-}
-
-/// How far it is, on a terminal, for what takes longer than a moment.
-struct Progress {
-    all: u64,
-    done: u64,
-    next: Instant,
-    shown: bool,
-    terminal: bool,
-}
-
-impl Progress {
-    fn new(all: u64) -> Progress {
-        let next = Instant::now() + Duration::from_millis(500);
-        Progress { all, done: 0, next, shown: false, terminal: io::stderr().is_terminal() }
-    }
-
-    fn advance(&mut self, bytes: u64) {
-        self.done += bytes;
-        if self.terminal && Instant::now() >= self.next {
-            self.next += Duration::from_millis(200);
-            self.shown = true;
-            let percent = (self.done as f64 * 100.0 / self.all.max(1) as f64).min(100.0);
-            let _ = write!(io::stderr(), "\rlooking at values: {percent:3.0} %");
-        }
-    }
-
-    fn end(&self) {
-        if self.shown {
-            let _ = write!(io::stderr(), "\r{:40}\r", "");
-        }
     }
 }

@@ -85,7 +85,8 @@ fn may_be_unsafe(path: &str) -> bool {
     const FILES: [&str; 4] = ["mapping.rs", "tensor/borrow.rs", "model.rs", "gpu/metal.rs"];
     match path.strip_prefix(VENDORED) {
         Some(inner) => {
-            FILES.contains(&inner) || inner.starts_with("sys/") || inner.starts_with("decode/simd/")
+            const FOLDERS: [&str; 3] = ["sys/", "decode/simd/", "sha256/simd/"];
+            FILES.contains(&inner) || FOLDERS.iter().any(|folder| inner.starts_with(folder))
         }
         None => path.starts_with("src/cli/"),
     }

@@ -482,6 +482,54 @@ pub enum ErrorKind {
         /// What Metal said.
         message: String,
     },
+    /// A tensor to be written has the name of another one.
+    NameGivenTwice,
+    /// A tensor to be written is called `__metadata__`.
+    ReservedName,
+    /// A tensor to be written was given other than the bytes that dtype and shape ask for.
+    WrongDataLength {
+        /// The dtype.
+        dtype: Dtype,
+        /// The shape, shortened.
+        shape: String,
+        /// Bytes by shape and dtype.
+        expected: u64,
+        /// Bytes that were given; where a callback gives too many, those up to its last word.
+        found: u64,
+    },
+    /// The tensors to be written have more bytes than a `u64` counts.
+    TooMuchData,
+    /// Data cannot begin on a multiple of this.
+    BadAlignment {
+        /// What was asked for.
+        found: u64,
+    },
+    /// A file does not hold what was written into it.
+    NotAsWritten {
+        /// The byte that was written.
+        expected: u8,
+        /// The byte that the file has.
+        found: u8,
+    },
+    /// A key of `__metadata__` was to be removed that is not there.
+    NoSuchKey {
+        /// The key.
+        key: String,
+    },
+    /// A changed header does not fit into the place of the old one.
+    NoRoomInPlace {
+        /// Bytes of the new header.
+        expected: u64,
+        /// Bytes of the old one, padding and all.
+        found: u64,
+    },
+    /// A change in place did not end, and what it kept of the header is still there.
+    LeftBackup {
+        /// Where it is.
+        backup: PathBuf,
+        /// What it is, and how it is restored.
+        advice: String,
+    },
 }
 
 impl ErrorKind {
@@ -803,6 +851,29 @@ impl Display for ErrorKind {
             Metal { action, message } => {
                 write!(f, "Metal cannot {action}: {}", Shown(message))
             }
+            NameGivenTwice => f.write_str("another tensor of this name is to be written too"),
+            ReservedName => f.write_str(
+                "no tensor can have this name: a reader would take it for the metadata",
+            ),
+            WrongDataLength { dtype, shape, expected, found } => write!(
+                f,
+                "{dtype} {shape} needs {expected} byte{}, {found} were given",
+                plural(*expected)
+            ),
+            TooMuchData => f.write_str("together the tensors have more bytes than 64 bits can count"),
+            BadAlignment { found } => {
+                write!(f, "data cannot be aligned to {found} bytes: expected a power of two")
+            }
+            NotAsWritten { expected, found } => write!(
+                f,
+                "the file does not hold what was written: expected byte 0x{expected:02x}, found 0x{found:02x}"
+            ),
+            NoSuchKey { key } => write!(f, "`__metadata__` has no key `{}`", Brief(key)),
+            NoRoomInPlace { expected, found } => write!(
+                f,
+                "the new header does not fit in place: it needs {expected} bytes, the old one has {found} with its padding (without in-place the file is written anew)"
+            ),
+            LeftBackup { advice, .. } => write!(f, "a change of it did not end: {advice}"),
         }
     }
 }

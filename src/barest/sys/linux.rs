@@ -4,7 +4,7 @@
 //! the C compiler for each of them.
 
 use super::Advice;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_long};
 
 #[cfg(any(target_arch = "mips64", target_arch = "mips64r6"))]
 pub const MAP_ANONYMOUS: c_int = 0x800;
@@ -50,6 +50,25 @@ pub const TIOCGWINSZ: u64 = 0x4008_7468;
     target_arch = "sparc64"
 )))]
 pub const TIOCGWINSZ: u64 = 0x5413;
+
+#[cfg(target_arch = "sparc64")]
+pub const O_TMPFILE: c_int = 0x201_0000;
+#[cfg(any(target_arch = "aarch64", target_arch = "powerpc64"))]
+pub const O_TMPFILE: c_int = 0x40_4000;
+#[cfg(not(any(target_arch = "sparc64", target_arch = "aarch64", target_arch = "powerpc64")))]
+pub const O_TMPFILE: c_int = 0x41_0000;
+
+pub const AT_FDCWD: c_int = -100;
+pub const AT_SYMLINK_FOLLOW: c_int = 0x400;
+
+/// `copy_file_range` by its number: older C libraries, and Android's, have no function for it.
+/// `None` on machines whose number no test here has asked for; files are then copied through memory.
+#[cfg(target_arch = "x86_64")]
+pub const COPY_FILE_RANGE: Option<c_long> = Some(326);
+#[cfg(any(target_arch = "aarch64", target_arch = "riscv64"))]
+pub const COPY_FILE_RANGE: Option<c_long> = Some(285);
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+pub const COPY_FILE_RANGE: Option<c_long> = None;
 
 pub const MADV_HUGEPAGE: c_int = 14;
 pub const MADV_COLD: c_int = 20;

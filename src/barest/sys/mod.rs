@@ -68,8 +68,8 @@ on_posix! {
     pub use limits::{Available, Limit, available_memory, of_mappings, of_open_files};
     pub use paging::{bring_in, drop_pages, lock, of_locked_memory, tells_residency, unlock};
     pub use posix::{
-        advise, map_anonymous, map_file, open, page_faults, page_size, protect, release,
-        residency, terminal_columns,
+        advise, copy_range, give_name, map_anonymous, map_file, open, open_unnamed, page_faults,
+        page_size, protect, release, residency, terminal_columns,
     };
     // Built for the tests too, so that the fallback is not first tried where it is needed.
     #[cfg(test)]
@@ -80,9 +80,10 @@ elsewhere! {
     mod other;
     pub use elsewhere::vouch;
     pub use other::{
-        Available, Limit, advise, available_memory, better_read, bring_in, drop_pages, lock,
-        map_anonymous, map_file, of_locked_memory, of_mappings, of_open_files, open, page_faults,
-        page_size, protect, release, residency, tells_residency, terminal_columns, unlock,
+        Available, Limit, advise, available_memory, better_read, bring_in, copy_range, drop_pages,
+        give_name, lock, map_anonymous, map_file, of_locked_memory, of_mappings, of_open_files, open,
+        open_unnamed, page_faults, page_size, protect, release, residency, tells_residency,
+        terminal_columns, unlock,
     };
 }
 

@@ -139,6 +139,21 @@ pub fn tells_residency(_: &File) -> bool {
     false
 }
 
+/// [`io::ErrorKind::Unsupported`].
+pub fn open_unnamed(_: &Path, _: u32) -> io::Result<File> {
+    Err(unsupported("a file without a name"))
+}
+
+/// [`io::ErrorKind::Unsupported`].
+pub fn give_name(_: &File, _: &Path) -> io::Result<()> {
+    Err(unsupported("a file without a name"))
+}
+
+/// [`io::ErrorKind::Unsupported`].
+pub fn copy_range(_: &File, _: u64, _: &File, _: usize) -> io::Result<usize> {
+    Err(unsupported("copying within the kernel"))
+}
+
 /// `None`: nobody to ask.
 pub fn page_faults() -> Option<PageFaults> {
     None

@@ -50,7 +50,7 @@ impl TensorView<'_> {
 
     /// For after a loop: whether all bytes of these ranges of the file were the file's.
     #[inline]
-    pub(super) fn check_read<R: Iterator<Item = Range<u64>>>(
+    pub(in super::super) fn check_read<R: Iterator<Item = Range<u64>>>(
         &self,
         read: impl FnOnce() -> R,
     ) -> Result<()> {
