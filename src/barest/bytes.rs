@@ -165,7 +165,7 @@ fn fill(
             }
         }
     };
-    share(threads, work)
+    share(threads, work, || Ok(()))
 }
 
 /// Fills a buffer from one position of a file, retrying what was interrupted. A file that ends

@@ -45,11 +45,15 @@ impl OpenOptions {
     /// How many threads to use for work that falls into so many equal pieces.
     pub(super) fn threads_for(&self, pieces: usize) -> usize {
         const MOST: usize = 4;
+        if pieces <= 1 {
+            // To ask for the processors takes twenty calls to the system.
+            return 1;
+        }
         let wanted = self.read_threads.map_or_else(
             || std::thread::available_parallelism().map_or(1, usize::from).min(MOST),
             NonZeroUsize::get,
         );
-        wanted.min(pieces).max(1)
+        wanted.min(pieces)
     }
 }
 

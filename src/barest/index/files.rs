@@ -4,10 +4,10 @@
 //! 2. read 8 bytes, and as many more as they say: the private copy of the header
 //! 3. prove the header against the length of the file, or of its part
 //!
-//! Headers of many shards are read by a few threads.
+//! Headers of many shards are read by a few threads, which begin while an index is still being read.
 
 use super::super::bytes::read_exact_at;
-use super::super::error::reserve::{vector, zeros};
+use super::super::error::reserve::{no_memory, zeros};
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::escape::Shown;
 use super::super::header::{self, Header, Metadata, PREFIX};
@@ -22,8 +22,9 @@ use std::fs::{File, Metadata as FileMetadata};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
 
 /// One file of a model whose header was read and proved, and nothing else of it.
 pub struct ShardFile {
@@ -205,31 +206,33 @@ pub fn read(path: &Path, options: &OpenOptions) -> Result<ShardFile> {
     steps().map_err(|error: Error| error.in_file(path))
 }
 
-/// Opens so many files and proves their headers, by a few threads. The outcomes are in the order of
-/// the files. Cancelling, and a limit of this process, which the rest would reach as well, end it.
-pub fn read_all(
-    count: usize,
-    path: impl Fn(usize) -> PathBuf + Sync,
+/// Opens files and proves their headers while `name` is still naming them; `path` makes a path of what
+/// it names. The outcomes are in the order of the naming. `threads` threads take part, the calling one
+/// once it has named all. Cancelling, and a limit of this process, which the rest would reach as well,
+/// end it.
+pub fn read_named<I: Send, T>(
+    threads: usize,
+    path: impl Fn(I) -> PathBuf + Sync,
     options: &OpenOptions,
-) -> Result<Vec<Result<ShardFile>>> {
-    // A thread costs as much as a few small headers.
-    const WORTH_A_THREAD: usize = 4;
+    name: impl FnOnce(&mut dyn FnMut(I)) -> Result<T>,
+) -> Result<(T, Vec<Result<ShardFile>>)> {
     let progress = options.progress.as_ref();
-    if let Some(progress) = progress {
-        progress.expect_shards(count);
-    }
-    let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let mut outcomes = vector(count)?;
-    outcomes.resize_with(count, || None);
-    let outcomes = Mutex::new(outcomes);
+    let (send, receive) = channel::<I>();
+    let receive = Mutex::new((0, receive));
+    let outcomes = Mutex::new(Vec::new());
+    let ended = AtomicBool::new(false);
     let work = || -> Result<()> {
         loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= count || ended.load(Ordering::Relaxed) {
+            // A poisoned lock would mean a panic in one of these lines: all is whole all the same.
+            let mut next = receive.lock().unwrap_or_else(PoisonError::into_inner);
+            let (number, Ok(item)) = (next.0, next.1.recv()) else { return Ok(()) };
+            next.0 += 1;
+            drop(next);
+            if ended.load(Ordering::Relaxed) {
                 return Ok(());
             }
             let cancelled = progress.map_or(Ok(()), Progress::check);
-            let outcome = cancelled.and_then(|()| read(&path(number), options));
+            let outcome = cancelled.and_then(|()| read(&path(item), options));
             if outcome.as_ref().is_err_and(ends_all) {
                 ended.store(true, Ordering::Relaxed);
                 return outcome.map(drop);
@@ -237,15 +240,26 @@ pub fn read_all(
             if let Some(progress) = progress {
                 progress.shard_done();
             }
-            // A poisoned lock would mean a panic in this line: the outcomes are intact all the same.
-            outcomes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())[number] =
-                Some(outcome);
+            let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+            outcomes.try_reserve(1).map_err(|_| no_memory())?;
+            outcomes.push((number, outcome));
         }
     };
-    share(options.threads_for(count / WORTH_A_THREAD), work)?;
-    let outcomes = outcomes.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    // Nothing ended early, so each has an outcome.
-    Ok(outcomes.into_iter().flatten().collect())
+    let ended = &ended;
+    let named = share(threads, work, move || {
+        let named = name(&mut |item| {
+            if let Some(progress) = progress {
+                progress.expect_shards(1);
+            }
+            // The receiver lives as long as this call.
+            let _ = send.send(item);
+        });
+        // For the files of what is no index nobody needs to wait.
+        named.inspect_err(|_| ended.store(true, Ordering::Relaxed))
+    })?;
+    let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcomes.sort_unstable_by_key(|&(number, _): &(usize, _)| number);
+    Ok((named, outcomes.into_iter().map(|(_, outcome)| outcome).collect()))
 }
 
 fn ends_all(error: &Error) -> bool {

@@ -21,6 +21,7 @@ use super::bytes::read_exact_at;
 use super::error::reserve::{vector, zeros};
 use super::error::{Error, ErrorKind, Result};
 use super::header::{Header, TensorInfo};
+use super::json::Text;
 use super::looks_like;
 use super::nearest::nearest;
 use super::options::OpenOptions;
@@ -256,8 +257,16 @@ impl OpenOptions {
 
     /// The index of files that no index names, found in `directory` or given one by one.
     fn files(&self, paths: &[PathBuf], directory: Option<&Path>) -> Result<Index> {
+        // A thread costs as much as many small headers.
+        const WORTH_A_THREAD: usize = 32;
         let mut faults = Faults::default();
-        let outcomes = files::read_all(paths.len(), |number| paths[number].clone(), self)?;
+        let threads = self.threads_for(paths.len() / WORTH_A_THREAD);
+        let path = |number: usize| paths[number].clone();
+        let name = |open: &mut dyn FnMut(usize)| {
+            (0..paths.len()).for_each(open);
+            Ok(())
+        };
+        let ((), outcomes) = files::read_named(threads, path, self, name)?;
         let mut files = vector(paths.len())?;
         for (outcome, path) in outcomes.into_iter().zip(paths) {
             files.push(match outcome {
@@ -280,23 +289,33 @@ impl OpenOptions {
 
     /// The index of the files that an index names. Of those `beside` it, the others are ignored.
     fn with_index(&self, path: &Path, beside: Vec<PathBuf>) -> Result<Index> {
+        // An index of this many bytes takes as long as a thread costs; one of many bytes has as many
+        // shards or large ones.
+        const WORTH_A_THREAD: usize = 256 << 10;
         let mut faults = Faults::default();
-        let index =
-            self.weight_map(path, &mut faults).map_err(|error: Error| error.in_file(path))?;
+        let text = self.index_text(path).map_err(|error: Error| error.in_file(path))?;
         let directory = path.parent().unwrap_or(Path::new(""));
-        // 1. The files.
-        let shard_path = |shard: usize| directory.join(&*index.shard(shard));
-        let outcomes = files::read_all(index.shard_count(), shard_path, self)?;
+        // 1. The files, each as soon as the index has named it.
+        let threads = self.threads_for(text.len() / WORTH_A_THREAD);
+        let shard_path = |name: Text| directory.join(&*name.resolve(&text));
+        let (index, outcomes) = files::read_named(threads, shard_path, self, |open| {
+            WeightMap::read(&text, &mut faults, open).map_err(|error| error.in_file(path))
+        })?;
         let is_whole = outcomes.iter().all(Result::is_ok);
         let tensors = if is_whole { Vec::new() } else { index.counts()? };
+        // As they were named; from here on in the order of their names.
+        let mut named: Vec<Option<Result<ShardFile>>> = vector(outcomes.len())?;
+        named.extend(outcomes.into_iter().map(Some));
         let mut files = vector(index.shard_count())?;
-        for (shard, outcome) in outcomes.into_iter().enumerate() {
-            files.push(match outcome {
-                Ok(file) => file,
-                Err(error) => {
+        for shard in 0..index.shard_count() {
+            files.push(match named[index.met(shard)].take() {
+                Some(Ok(file)) => file,
+                Some(Err(error)) => {
                     faults.push(missing(error, tensors[shard]));
-                    ShardFile::unopened(shard_path(shard))?
+                    ShardFile::unopened(directory.join(&*index.shard(shard)))?
                 }
+                // Each was named once.
+                None => continue,
             });
         }
         // 2. The tensors.
@@ -318,7 +337,8 @@ impl OpenOptions {
         Ok(Index { files, catalogue, options: self.clone() })
     }
 
-    fn weight_map(&self, path: &Path, faults: &mut Faults) -> Result<WeightMap> {
+    /// The text of an index.
+    fn index_text(&self, path: &Path) -> Result<String> {
         let (file, metadata) = files::open_file(path)?;
         let len = metadata.len();
         if len > u64::from(self.header_cap) {
@@ -335,12 +355,11 @@ impl OpenOptions {
             let index = "the index of a sharded model";
             looks_like::identify(first).map_or(Ok(()), |other| Err(other.instead_of(index)))?;
         }
-        let text = String::from_utf8(text).map_err(|error| {
+        String::from_utf8(text).map_err(|error| {
             let (position, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
             Error::at_header(ErrorKind::NotUtf8 { what: "index", found: bytes[position] }, position)
                 .in_whole_text(bytes)
-        })?;
-        WeightMap::read(text, faults)
+        })
     }
 }
 

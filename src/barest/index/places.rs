@@ -100,7 +100,7 @@ impl Places {
     /// beside them.
     pub fn assigned(
         files: &[ShardFile],
-        index: &WeightMap,
+        index: &WeightMap<'_>,
         faults: &mut Faults,
     ) -> Result<(Places, usize)> {
         // 1. Which tensors of which shard: a mark for each, shard behind shard.
@@ -111,21 +111,16 @@ impl Places {
             all += file.header.len();
         }
         let mut marks: Vec<bool> = zeros(all)?;
-        // Both mostly go through a shard in one order: what follows the last is the first guess.
-        let mut next: Vec<usize> = zeros(files.len())?;
+        let mut guesses: Vec<Guesses> = zeros(files.len())?;
         for entry in &index.entries {
             let shard = entry.shard as usize;
             let Some(file) = files.get(shard).filter(|file| file.is_open()) else { continue };
             let header = &file.header;
             let name = index.tensor(entry);
-            let guess = next[shard];
-            let is_next = guess < header.len() && header.info(guess).name() == name;
-            let found = if is_next { Some(guess) } else { header.find(&name) };
-            let Some(number) = found else {
+            let Some(number) = guesses[shard].find(&name, header) else {
                 stale(index, entry, files, faults);
                 continue;
             };
-            next[shard] = number + 1;
             let mark = &mut marks[starts[shard] + number];
             if *mark {
                 duplicate(index, entry, faults);
@@ -155,6 +150,32 @@ impl Places {
     }
 }
 
+/// Which tensor of a shard comes next? Index and shard are mostly in one order, but a shard has its
+/// dtypes one behind the other: so several places are kept, each behind one that was found.
+#[derive(Clone, Default)]
+struct Guesses {
+    next: [u32; 4],
+    /// The one that was made first is the next to be given up.
+    oldest: usize,
+}
+
+impl Guesses {
+    /// The place of the tensor of that name. A guess is compared before it is believed.
+    fn find(&mut self, name: &str, header: &Header) -> Option<usize> {
+        let is_it = |number: &u32| {
+            (*number as usize) < header.len() && header.info(*number as usize).name() == name
+        };
+        if let Some(guess) = self.next.iter_mut().find(|guess| is_it(guess)) {
+            *guess += 1;
+            return Some(*guess as usize - 1);
+        }
+        let number = header.find(name)?;
+        self.next[self.oldest] = number as u32 + 1;
+        self.oldest = (self.oldest + 1) % self.next.len();
+        Some(number)
+    }
+}
+
 /// Names places, or calls `duplicate` for each pair with one name, the earlier first.
 fn named(
     places: Vec<Place>,
@@ -181,7 +202,7 @@ fn named(
 }
 
 /// The fault that a shard does not hold what the index assigns to it.
-fn stale(index: &WeightMap, entry: &Entry, files: &[ShardFile], faults: &mut Faults) {
+fn stale(index: &WeightMap<'_>, entry: &Entry, files: &[ShardFile], faults: &mut Faults) {
     if faults.are_many() {
         return faults.count();
     }
@@ -195,7 +216,7 @@ fn stale(index: &WeightMap, entry: &Entry, files: &[ShardFile], faults: &mut Fau
 }
 
 /// The fault that a name stands in the index twice.
-fn duplicate(index: &WeightMap, entry: &Entry, faults: &mut Faults) {
+fn duplicate(index: &WeightMap<'_>, entry: &Entry, faults: &mut Faults) {
     if faults.are_many() {
         return faults.count();
     }

@@ -16,10 +16,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// An index, read.
-pub struct WeightMap {
-    text: String,
-    /// Names of shards, each once, in the order of their bytes.
-    shards: Vec<Text>,
+pub struct WeightMap<'a> {
+    text: &'a str,
+    /// In the order of their names' bytes, each once.
+    shards: Vec<Shard>,
     /// In the order of the text.
     pub entries: Vec<Entry>,
     pub total_size: Option<u64>,
@@ -39,17 +39,22 @@ const SHORTEST_ENTRY: usize = 6;
 /// The shard of an entry that names none which may be opened.
 const NOWHERE: u32 = u32::MAX;
 
-impl WeightMap {
+impl<'a> WeightMap<'a> {
     /// Reads the text of an index. What is no index fails here; a shard's name that must not be
-    /// used becomes a fault, and its tensors belong to no shard.
-    pub fn read(text: String, faults: &mut Faults) -> Result<WeightMap> {
+    /// used becomes a fault, and its tensors belong to no shard. Each shard is told of as it is met.
+    pub fn read(
+        text: &'a str,
+        faults: &mut Faults,
+        met: &mut dyn FnMut(Text),
+    ) -> Result<WeightMap<'a>> {
         let mut reader = Reader {
-            cursor: Cursor::new(&text),
-            text: &text,
+            cursor: Cursor::new(text),
+            text,
             entries: None,
             total_size: None,
             shards: HashMap::new(),
             count: 0,
+            met,
             faults,
         };
         reader.index().map_err(|error| error.in_whole_text(text.as_bytes()))?;
@@ -66,7 +71,7 @@ impl WeightMap {
         let mut shards = vector(named.len())?;
         for (place, (_, shard)) in (0..).zip(named) {
             rank[shard.number as usize] = place;
-            shards.push(shard.name);
+            shards.push(shard);
         }
         for entry in entries.iter_mut().filter(|entry| entry.shard != NOWHERE) {
             entry.shard = rank[entry.shard as usize];
@@ -81,12 +86,17 @@ impl WeightMap {
 
     /// The name of a shard: a path below the index's directory, in the manner of Unix.
     pub fn shard(&self, number: usize) -> Cow<'_, str> {
-        self.shards[number].resolve(&self.text)
+        self.shards[number].name.resolve(self.text)
+    }
+
+    /// How many other shards were met before it.
+    pub fn met(&self, number: usize) -> usize {
+        self.shards[number].number as usize
     }
 
     /// The name of an entry's tensor.
-    pub fn tensor(&self, entry: &Entry) -> Cow<'_, str> {
-        entry.tensor.resolve(&self.text)
+    pub fn tensor(&self, entry: &Entry) -> Cow<'a, str> {
+        entry.tensor.resolve(self.text)
     }
 
     /// Where that name stands, in bytes from the start of the index.
@@ -114,6 +124,7 @@ struct Reader<'a, 'f> {
     shards: HashMap<Cow<'a, str>, Shard>,
     /// How many of them may be opened.
     count: u32,
+    met: &'f mut dyn FnMut(Text),
     faults: &'f mut Faults,
 }
 
@@ -180,7 +191,7 @@ impl Reader<'_, '_> {
             return Err(self.cursor.wrong_type("`weight_map`", "an object of strings"));
         }
         let mut entries = Vec::new();
-        // Most entries name the same shard as the one before.
+        // Most entries name the same shard as the one before: quotes and all, the same text.
         let mut last: Option<(&str, u32)> = None;
         self.cursor.skip_blanks();
         let mut more = !self.cursor.take(b'}');
@@ -188,16 +199,15 @@ impl Reader<'_, '_> {
             let tensor = self.cursor.string("a tensor's name in quotes")?;
             self.cursor.expect(b':', "`:` after the name")?;
             self.cursor.skip_blanks();
-            if self.cursor.peek() != Some(b'"') {
-                let error = self.cursor.wrong_type("the shard of a tensor", "a string");
-                return Err(error.in_tensor(&tensor.resolve(self.text)));
-            }
-            let written = self.cursor.string("a string")?;
             let shard = match last {
-                Some((text, shard)) if text == &self.text[written.range()] => shard,
-                _ => self.shard(written, tensor)?,
+                Some((same, shard)) if self.cursor.take_word(same) => shard,
+                _ => {
+                    let start = self.cursor.position();
+                    let shard = self.shard(tensor)?;
+                    last = Some((&self.text[start..self.cursor.position()], shard));
+                    shard
+                }
             };
-            last = Some((&self.text[written.range()], shard));
             room(&mut entries, self.text.len() - self.cursor.position(), SHORTEST_ENTRY)?;
             entries.push(Entry { tensor, shard });
             more = self.cursor.another(b'}', "`,` or `}` in `weight_map`")?;
@@ -206,14 +216,20 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// The number of a shard, new or known.
-    fn shard(&mut self, written: Text, tensor: Text) -> Result<u32> {
+    /// Reads the name of a shard, and gives its number, new or known.
+    fn shard(&mut self, tensor: Text) -> Result<u32> {
+        if self.cursor.peek() != Some(b'"') {
+            let error = self.cursor.wrong_type("the shard of a tensor", "a string");
+            return Err(error.in_tensor(&tensor.resolve(self.text)));
+        }
+        let written = self.cursor.string("a string")?;
         let name = written.resolve(self.text);
         if let Some(known) = self.shards.get(&name) {
             return Ok(known.number);
         }
         let number = match leads_astray(&name) {
             None => {
+                (self.met)(written);
                 self.count += 1;
                 self.count - 1
             }
@@ -257,9 +273,9 @@ fn leads_astray(name: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> std::result::Result<(WeightMap, usize), String> {
+    fn read(text: &str) -> std::result::Result<(WeightMap<'_>, usize), String> {
         let mut faults = Faults::default();
-        match WeightMap::read(text.to_owned(), &mut faults) {
+        match WeightMap::read(text, &mut faults, &mut |_| {}) {
             Ok(map) => Ok((map, faults.len())),
             Err(error) => Err(error.to_string()),
         }
