@@ -27,7 +27,8 @@ impl Pages {
             return Err(run.error(Error::new(ErrorKind::NotFileBacked)));
         }
         let before = self.count()?;
-        for run in &self.runs {
+        // Joined, so that a page in which two parts meet goes in whatever order they were given.
+        for run in self.joined(1) {
             let Some(file) = run.shard.file() else { continue };
             let start = run.shard.mapping_start();
             let dropped = run.shard.mapping().drop_pages(file, start, run.in_mapping());

@@ -20,11 +20,11 @@ impl Pages {
     /// Then nothing is locked.
     pub fn lock(&self) -> Result<Locked> {
         let mut locked = Locked { runs: Vec::new() };
-        for run in &self.runs {
+        for run in self.joined(sys::page_size()) {
             if let Err(error) = run.shard.mapping().lock(run.in_mapping()) {
-                return Err(lock_error(run, error));
+                return Err(lock_error(&run, error));
             }
-            locked.runs.push(run.clone());
+            locked.runs.push(run);
         }
         Ok(locked)
     }

@@ -130,6 +130,23 @@ impl Pages {
         })
     }
 
+    /// The parts shard by shard in file order, each once: joined where they touch or overlap, once
+    /// rounded outwards to `unit` bytes of memory. What is done in no order need not be done twice.
+    fn joined(&self, unit: usize) -> Vec<Run> {
+        let mut runs = self.runs.clone();
+        runs.sort_unstable_by_key(|run| (Arc::as_ptr(&run.shard), run.range.start));
+        let mut joined: Vec<Run> = Vec::new();
+        for run in runs {
+            match joined.last_mut() {
+                Some(last) if last.reaches(&run, unit) => {
+                    last.range.end = last.range.end.max(run.range.end);
+                }
+                _ => joined.push(run),
+            }
+        }
+        joined
+    }
+
     fn push(&mut self, shard: &Arc<Shard>, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -153,6 +170,13 @@ impl Debug for Pages {
 impl Run {
     fn in_mapping(&self) -> Range<usize> {
         self.shard.in_mapping(self.range.clone())
+    }
+
+    /// Whether a run that begins behind this one's start touches it, in whole units.
+    fn reaches(&self, later: &Run, unit: usize) -> bool {
+        let start = later.in_mapping().start;
+        Arc::ptr_eq(&self.shard, &later.shard)
+            && start - start % unit <= self.in_mapping().end.next_multiple_of(unit)
     }
 
     fn is_mapped(&self) -> bool {

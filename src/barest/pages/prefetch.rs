@@ -13,6 +13,7 @@
 //! it in a large one.
 
 use super::super::error::{Error, ErrorKind, Result};
+use super::super::shard::Shard;
 use super::super::sys::{self, Advice};
 use super::super::tensor::TensorView;
 use super::{Pages, Run};
@@ -34,6 +35,8 @@ pub struct Prefetcher {
 struct Work {
     /// At most [`PIECE`] bytes of one run each.
     pieces: Vec<Run>,
+    /// The same, to be found by where they lie.
+    places: Vec<Place>,
     next: AtomicUsize,
     bytes_done: AtomicU64,
     bytes_read: AtomicU64,
@@ -50,6 +53,15 @@ struct State {
     failed: Option<Failure>,
     /// Helpers at work.
     working: usize,
+}
+
+/// Where a piece lies.
+struct Place {
+    /// The shard's address, and where in the file the piece begins.
+    start: (usize, u64),
+    /// Where the furthest piece ends of those in this shard that begin no later.
+    reach: u64,
+    piece: usize,
 }
 
 /// A failure, to be told to everyone who waits.
@@ -96,29 +108,34 @@ impl Pages {
     /// Fails with [`WouldNotFit`](ErrorKind::WouldNotFit) if the machine, or the control group of this
     /// process, has less memory left than the missing pages need: they would drive each other out.
     pub fn prefetch(&self) -> Result<Prefetcher> {
-        let page_size = sys::page_size() as u64;
-        let mapped = self.runs.iter().filter(|run| run.is_mapped());
-        let count: super::PageCount = mapped.map(Run::count).sum::<Result<_>>()?;
-        let need = (count.mapped - count.in_memory) as u64 * page_size;
-        match sys::available_memory() {
-            Some(sys::Available { bytes: have, limit }) if need > have => {
-                Err(Error::new(ErrorKind::WouldNotFit { need, have, limit }))
+        if let Some(sys::Available { bytes: have, limit }) = sys::available_memory() {
+            let need = self.missing()?;
+            if need > have {
+                return Err(Error::new(ErrorKind::WouldNotFit { need, have, limit }));
             }
-            _ => self.prefetch_regardless(),
         }
+        self.prefetch_regardless()
+    }
+
+    /// Bytes of the pages of mapped files that are not in memory, or of which nobody tells.
+    fn missing(&self) -> Result<u64> {
+        let runs = self.joined(sys::page_size());
+        let mapped = runs.iter().filter(|run| run.is_mapped());
+        let count: super::PageCount = mapped.map(Run::count).sum::<Result<_>>()?;
+        Ok((count.mapped - count.in_memory) as u64 * sys::page_size() as u64)
     }
 
     /// [`Pages::prefetch`] without asking whether there is room.
     pub fn prefetch_regardless(&self) -> Result<Prefetcher> {
         // Huge pages, once. Where there are none nothing is lost.
-        for run in self.runs.iter().filter(|run| run.is_mapped()).take(MOST_ADVISED) {
-            if run.range.end - run.range.start >= HUGE_PAGE {
-                let _ = run.shard.mapping().advise(run.in_mapping(), Advice::HugePage);
-            }
+        let is_long = |run: &Run| run.is_mapped() && run.range.end - run.range.start >= HUGE_PAGE;
+        for run in self.joined(1).into_iter().filter(is_long).take(MOST_ADVISED) {
+            let _ = run.shard.mapping().advise(run.in_mapping(), Advice::HugePage);
         }
         let pieces = self.pieces();
         let state = State { ready: vec![false; pieces.len()], ..State::default() };
         let work = Arc::new(Work {
+            places: places(&pieces),
             pieces,
             next: AtomicUsize::new(0),
             bytes_done: AtomicU64::new(0),
@@ -176,11 +193,7 @@ impl Prefetcher {
     /// [`Io`](ErrorKind::Io) if a page cannot be read, and with [`Cancelled`](ErrorKind::Cancelled):
     /// the first failure ends all work.
     pub fn wait(&self, tensor: &TensorView<'_>) -> Result<()> {
-        let range = tensor.file_range();
-        let is_wanted =
-            |piece: &Run| Arc::ptr_eq(&piece.shard, tensor.shard) && overlap(&piece.range, &range);
-        let wanted = (0..).zip(&self.work.pieces).filter(|(_, piece)| is_wanted(piece));
-        self.work.wait_for(wanted.map(|(number, _)| number))
+        self.work.wait_for(self.work.pieces_of(tensor.shard, tensor.file_range()))
     }
 
     /// Waits until everything is in memory. Fails as [`Prefetcher::wait`] does.
@@ -229,11 +242,32 @@ impl Debug for Prefetcher {
     }
 }
 
-fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
-    one.start < other.end && other.start < one.end
+fn places(pieces: &[Run]) -> Vec<Place> {
+    let place = |(number, piece): (usize, &Run)| {
+        let start = (Arc::as_ptr(&piece.shard).addr(), piece.range.start);
+        Place { start, reach: piece.range.end, piece: number }
+    };
+    let mut places: Vec<Place> = pieces.iter().enumerate().map(place).collect();
+    places.sort_unstable_by_key(|place| place.start);
+    for at in 1..places.len() {
+        if places[at].start.0 == places[at - 1].start.0 {
+            places[at].reach = places[at].reach.max(places[at - 1].reach);
+        }
+    }
+    places
 }
 
 impl Work {
+    /// The pieces that a range of a shard overlaps: of those that begin before its end, the last ones.
+    fn pieces_of(&self, shard: &Arc<Shard>, range: Range<u64>) -> impl Iterator<Item = usize> + '_ {
+        let address = Arc::as_ptr(shard).addr();
+        let begin = |place: &Place| !range.is_empty() && place.start < (address, range.end);
+        let before = &self.places[..self.places.partition_point(begin)];
+        let reaching = move |place: &&Place| place.start.0 == address && place.reach > range.start;
+        let numbers = before.iter().rev().take_while(reaching).map(|place| place.piece);
+        numbers.filter(move |&number| self.pieces[number].range.end > range.start)
+    }
+
     /// A helper: takes one piece after the other.
     fn run(&self) {
         loop {

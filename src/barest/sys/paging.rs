@@ -69,8 +69,9 @@ pub unsafe fn bring_in(
         }
         let error = io::Error::last_os_error();
         match (error.raw_os_error(), error.kind()) {
-            (Some(EFAULT), _) => return Err(io::ErrorKind::UnexpectedEof.into()),
             (_, io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            // A page is behind the end of the file, or the disk has failed: reading tells which.
+            (Some(EFAULT), _) => break,
             // An older kernel.
             (_, io::ErrorKind::InvalidInput) => break,
             _ => return Err(error),
@@ -168,10 +169,14 @@ pub unsafe fn drop_pages(
 /// The range lies in one mapping of ours and `address` is on a page boundary.
 pub unsafe fn lock(address: NonNull<u8>, len: usize) -> io::Result<()> {
     // SAFETY: by this function's own contract; no byte changes.
-    match unsafe { mlock(address.as_ptr().cast(), len) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+    if unsafe { mlock(address.as_ptr().cast(), len) } == 0 {
+        return Ok(());
     }
+    let error = io::Error::last_os_error();
+    // Linux marks the range before it reads it, and leaves it marked if it cannot.
+    // SAFETY: the same range.
+    unsafe { unlock(address, len) };
+    Err(error)
 }
 
 /// Lets pages go again. An error would mean that the range is not ours, and there is nobody to report
