@@ -15,3 +15,15 @@ mod count;
 
 #[path = "pages/evict.rs"]
 mod evict;
+
+#[path = "pages/prefetch.rs"]
+mod prefetch;
+
+#[path = "pages/lock.rs"]
+mod lock;
+
+#[path = "pages/memory.rs"]
+mod memory;
+
+#[path = "pages/addresses.rs"]
+mod addresses;

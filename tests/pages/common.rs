@@ -143,6 +143,11 @@ pub fn make_cold(pages: &Pages) {
     assert_eq!(eviction.after.in_memory, 0, "{eviction:?}");
 }
 
+/// Takes the end of a file away.
+pub fn cut(path: &Path, len: u64) {
+    File::options().write(true).open(path).unwrap().set_len(len).unwrap();
+}
+
 pub fn touch(bytes: &[u8]) {
     let sum: u64 = bytes.iter().step_by(Mapping::page_size()).map(|&byte| u64::from(byte)).sum();
     std::hint::black_box(sum);

@@ -1,6 +1,7 @@
 //! Do pages go when they are dropped, and only those?
 
 use crate::common::{Folder, MIB, in_memory, make_cold, map, touch, up_to_a_boundary};
+use crate::skip::skip;
 use barest::{ErrorKind, Index, Mapping, Model, Pages, TensorView};
 use std::fs::{self, File};
 use std::ops::Range;
@@ -18,6 +19,13 @@ fn whole_pages(tensor: &TensorView<'_>, file_len: usize) -> Range<usize> {
     start..(end / page).max(start)
 }
 
+/// Whether the kernel is known to split what the page cache holds in one piece.
+fn splits_pieces() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map(|number| number.parse::<u32>().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(6), Some(18))
+}
+
 /// Has all of a model in memory, drops a tensor, and compares page by page.
 fn drop_between_neighbours(path: &Path, model: &Model, name: &str) {
     let expected = fs::read(path).unwrap();
@@ -27,12 +35,19 @@ fn drop_between_neighbours(path: &Path, model: &Model, name: &str) {
     let eviction = tensor.pages().evict().unwrap();
     let witness = in_memory(path);
     let dropped = whole_pages(&tensor, expected.len());
-    let wrong: Vec<usize> =
-        (0..witness.len()).filter(|page| witness[*page] == dropped.contains(page)).collect();
-    let (first, last) = (wrong.first(), wrong.last());
-    assert!(wrong.is_empty(), "{} wrong, {first:?} to {last:?}, dropped {dropped:?}", wrong.len());
+    let lost = (0..witness.len()).find(|page| !witness[*page] && !dropped.contains(page));
+    assert_eq!(lost, None, "a neighbour's page went, dropped were {dropped:?}");
+    let left: Vec<usize> = dropped.clone().filter(|&page| witness[page]).collect();
+    if !left.is_empty() {
+        assert!(!splits_pieces(), "left of {dropped:?}: {left:?}");
+        skip("Linux 6.18", "pages that the cache holds in one piece with others were not dropped");
+    }
     assert_eq!(eviction.before.in_memory, eviction.before.mapped);
-    assert_eq!(eviction.after.in_memory, eviction.after.mapped - dropped.len(), "{eviction:?}");
+    assert_eq!(
+        eviction.after.in_memory,
+        eviction.after.mapped - dropped.len() + left.len(),
+        "{eviction:?}"
+    );
     let start = tensor.file_range().start as usize;
     assert!(tensor.bytes() == &expected[start..][..tensor.byte_len()], "{name} has other bytes");
 }

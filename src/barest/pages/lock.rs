@@ -26,6 +26,9 @@ impl Pages {
             }
             locked.runs.push(run);
         }
+        if let Some(run) = locked.runs.iter().find(|run| run.is_cut()) {
+            return Err(run.cut_error("lock pages", std::io::ErrorKind::UnexpectedEof.into()));
+        }
         Ok(locked)
     }
 }

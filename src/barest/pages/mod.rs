@@ -183,6 +183,13 @@ impl Run {
         *self.shard.backing() == Backing::Mapped
     }
 
+    /// Whether the file ends before the run does by now. Of a page that is lost in part the kernel says
+    /// nothing: its end is zeros.
+    fn is_cut(&self) -> bool {
+        let file = self.shard.file().filter(|_| self.is_mapped());
+        file.and_then(|file| file.metadata().ok()).is_some_and(|data| data.len() < self.range.end)
+    }
+
     /// The error in this run's file.
     fn error(&self, error: Error) -> Error {
         self.shard.source.error(error)

@@ -297,11 +297,14 @@ impl Work {
         let mapping = piece.shard.mapping();
         let residency = mapping.residency(piece.in_mapping());
         let is_told = sys::tells_residency(file);
-        if is_told && residency.is_ok_and(|pages| pages.resident() == pages.pages()) {
-            return Ok(());
+        if !is_told || !residency.is_ok_and(|pages| pages.resident() == pages.pages()) {
+            self.bytes_read.fetch_add(piece.range.end - piece.range.start, Ordering::Relaxed);
+            mapping.bring_in(file, piece.shard.mapping_start(), piece.in_mapping())?;
         }
-        self.bytes_read.fetch_add(piece.range.end - piece.range.start, Ordering::Relaxed);
-        mapping.bring_in(file, piece.shard.mapping_start(), piece.in_mapping())
+        match piece.is_cut() {
+            true => Err(io::ErrorKind::UnexpectedEof.into()),
+            false => Ok(()),
+        }
     }
 
     fn wait_for(&self, pieces: impl Iterator<Item = usize>) -> Result<()> {
