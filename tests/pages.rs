@@ -27,3 +27,9 @@ mod memory;
 
 #[path = "pages/addresses.rs"]
 mod addresses;
+
+#[path = "pages/advise.rs"]
+mod advise;
+
+#[path = "pages/races.rs"]
+mod races;

@@ -10,7 +10,7 @@ pub struct Eviction {
     /// The pages before.
     pub before: PageCount,
     /// The pages after. Those that are left belong to a neighbour as well, or another process has
-    /// them mapped, or they are locked.
+    /// them mapped, or they are locked or stand behind locked ones in the same part.
     pub after: PageCount,
 }
 

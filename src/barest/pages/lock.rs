@@ -40,7 +40,9 @@ fn lock_error(run: &Run, error: std::io::Error) -> Error {
         return shrank;
     }
     let action = "lock pages";
-    run.error(match sys::of_locked_memory(&error) {
+    let (range, page_size) = (run.in_mapping(), sys::page_size());
+    let bytes = range.end.next_multiple_of(page_size) - range.start / page_size * page_size;
+    run.error(match sys::of_locked_memory(&error, bytes as u64) {
         Some(sys::Limit { what, limit, advice }) => {
             Error::new(ErrorKind::Limit { action, source: error, what, limit, advice })
         }

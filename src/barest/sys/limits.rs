@@ -63,6 +63,11 @@ unsafe extern "C" {
     fn getrlimit(resource: c_int, limit: *mut Rlimit) -> c_int;
 }
 
+const EPERM: i32 = 1;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const EAGAIN: i32 = 11;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const EAGAIN: i32 = 35;
 const ENOMEM: i32 = 12;
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
@@ -83,9 +88,24 @@ pub fn of_open_files(error: &std::io::Error) -> Option<Limit> {
     }
 }
 
-/// How many bytes this process may lock.
-pub fn locked_memory() -> Option<u64> {
-    soft_limit(RLIMIT_MEMLOCK)
+/// The limit behind an error of `mlock` for so many bytes, whole pages; `None` if it has another cause.
+pub fn of_locked_memory(error: &std::io::Error, bytes: u64) -> Option<Limit> {
+    let number = error.raw_os_error()?;
+    if let Some(limit) = of_count_of_mappings().filter(|_| number == ENOMEM) {
+        // A lock of a part makes three mappings of one.
+        return Some(limit);
+    }
+    // The largest number means that there is no limit.
+    let limit = soft_limit(RLIMIT_MEMLOCK).filter(|&limit| limit < i64::MAX as u64)?;
+    let kib = number_behind("/proc/self/status", "VmLck:");
+    let fits = kib.is_some_and(|kib| (kib * 1024).saturating_add(bytes) <= limit);
+    let is_limit = match number {
+        EPERM => true,
+        ENOMEM | EAGAIN => !fits,
+        _ => false,
+    };
+    let what = "bytes of locked memory";
+    is_limit.then_some(Limit { what, limit, advice: "ulimit -l, which counts KiB" })
 }
 
 /// Memory that could be had without taking it from anybody.
@@ -158,18 +178,23 @@ pub fn of_mappings(error: &std::io::Error) -> Option<Limit> {
     if error.raw_os_error() != Some(ENOMEM) {
         return None;
     }
-    // 1. Mappings, which Linux counts.
-    if let Some(limit) = number_in("/proc/sys/vm/max_map_count") {
-        // Some are made and given back in between, also by counting.
-        const NEARLY: u64 = 16;
-        if lines_of("/proc/self/maps").is_some_and(|maps| maps + NEARLY >= limit) {
-            return Some(Limit { what: "mappings", limit, advice: "sysctl vm.max_map_count" });
-        }
+    if let Some(limit) = of_count_of_mappings() {
+        return Some(limit);
     }
-    // 2. Addresses; the largest number means that there is no limit.
+    // Addresses; the largest number means that there is no limit.
     let limit = soft_limit(RLIMIT_AS).filter(|&limit| limit < i64::MAX as u64)?;
     let what = "bytes of address space";
     Some(Limit { what, limit, advice: "ulimit -v, which counts KiB" })
+}
+
+/// The limit of mappings, which Linux counts, if this process has about as many.
+fn of_count_of_mappings() -> Option<Limit> {
+    // Some are made and given back in between, also by counting.
+    const NEARLY: u64 = 16;
+    let limit = number_in("/proc/sys/vm/max_map_count")?;
+    let maps = lines_of("/proc/self/maps")?;
+    let advice = "sysctl vm.max_map_count";
+    (maps + NEARLY >= limit).then_some(Limit { what: "mappings", limit, advice })
 }
 
 fn soft_limit(resource: c_int) -> Option<u64> {

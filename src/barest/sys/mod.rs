@@ -57,8 +57,10 @@ on_posix! {
     mod paging;
     mod posix;
     pub use file_system::better_read;
-    pub use limits::{Available, Limit, available_memory, of_mappings, of_open_files};
-    pub use paging::{bring_in, drop_pages, lock, of_locked_memory, tells_residency, unlock};
+    pub use limits::{
+        Available, Limit, available_memory, of_locked_memory, of_mappings, of_open_files,
+    };
+    pub use paging::{bring_in, drop_pages, lock, tells_residency, unlock};
     pub use posix::{
         advise, map_anonymous, map_file, open, page_faults, page_size, protect, release,
         residency, terminal_columns,
