@@ -132,18 +132,7 @@ impl Pages {
         for run in self.joined(1).into_iter().filter(is_long).take(MOST_ADVISED) {
             let _ = run.shard.mapping().advise(run.in_mapping(), Advice::HugePage);
         }
-        let pieces = self.pieces();
-        let state = State { ready: vec![false; pieces.len()], ..State::default() };
-        let work = Arc::new(Work {
-            places: places(&pieces),
-            pieces,
-            next: AtomicUsize::new(0),
-            bytes_done: AtomicU64::new(0),
-            bytes_read: AtomicU64::new(0),
-            cancelled: AtomicBool::new(false),
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-        });
+        let work = Arc::new(Work::new(self.pieces()));
         let mut prefetcher = Prefetcher { work, helpers: Vec::new() };
         for _ in 0..HELPERS.min(prefetcher.work.pieces.len()) {
             match prefetcher.start_helper() {
@@ -258,6 +247,20 @@ fn places(pieces: &[Run]) -> Vec<Place> {
 }
 
 impl Work {
+    fn new(pieces: Vec<Run>) -> Work {
+        let state = State { ready: vec![false; pieces.len()], ..State::default() };
+        Work {
+            places: places(&pieces),
+            pieces,
+            next: AtomicUsize::new(0),
+            bytes_done: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
+            cancelled: AtomicBool::new(false),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
+    }
+
     /// The pieces that a range of a shard overlaps: of those that begin before its end, the last ones.
     fn pieces_of(&self, shard: &Arc<Shard>, range: Range<u64>) -> impl Iterator<Item = usize> + '_ {
         let address = Arc::as_ptr(shard).addr();
@@ -327,5 +330,42 @@ impl Work {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::model::Model;
+    use super::*;
+
+    #[test]
+    fn the_pieces_of_a_range_are_those_that_overlap_it() {
+        let header = br#"{"t":{"dtype":"U8","shape":[300],"data_offsets":[0,300]}}"#;
+        let bytes = [&(header.len() as u64).to_le_bytes()[..], header, &[0; 300]].concat();
+        let models = [(); 3].map(|()| Model::from_bytes(&bytes).unwrap());
+        let shards = models.each_ref().map(|model| &model.shared_shards()[0]);
+        // Of two of the shards; some lie within others, and some are there twice.
+        let mut pieces = Vec::new();
+        for number in 0..60 {
+            let (start, len) = (number * 37 % 101, 1 + number * number % 17);
+            let end = if number % 20 == 0 { 300 } else { start + len };
+            let shard = Arc::clone(shards[number as usize % 2]);
+            pieces.push(Run { shard, range: start..end });
+        }
+        let work = Work::new(pieces);
+        for (shard, start) in shards.iter().flat_map(|shard| (0..300).map(move |at| (shard, at))) {
+            for end in [start, start + 1, start + 2, start + 40, 301] {
+                let mut found: Vec<usize> = work.pieces_of(shard, start..end).collect();
+                found.sort_unstable();
+                let overlaps = |piece: &Run| {
+                    Arc::ptr_eq(&piece.shard, shard)
+                        && (start..end).any(|byte| piece.range.contains(&byte))
+                };
+                let all = work.pieces.iter().enumerate();
+                let expected: Vec<usize> =
+                    all.filter(|(_, piece)| overlaps(piece)).map(|(number, _)| number).collect();
+                assert_eq!(found, expected, "{start}..{end}");
+            }
+        }
     }
 }
