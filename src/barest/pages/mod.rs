@@ -19,6 +19,7 @@ mod count;
 mod evict;
 mod lock;
 mod memory;
+mod pieces;
 mod prefetch;
 
 pub use count::PageCount;

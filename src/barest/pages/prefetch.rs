@@ -13,13 +13,12 @@
 //! it in a large one.
 
 use super::super::error::{Error, ErrorKind, Result};
-use super::super::shard::Shard;
 use super::super::sys::{self, Advice};
 use super::super::tensor::TensorView;
+use super::pieces::Pieces;
 use super::{Pages, Run};
 use std::fmt::{self, Debug, Formatter};
 use std::io;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -33,10 +32,7 @@ pub struct Prefetcher {
 
 /// What the helpers share with those who wait.
 struct Work {
-    /// At most [`PIECE`] bytes of one run each.
-    pieces: Vec<Run>,
-    /// The same, to be found by where they lie.
-    places: Vec<Place>,
+    pieces: Pieces,
     next: AtomicUsize,
     bytes_done: AtomicU64,
     bytes_read: AtomicU64,
@@ -53,15 +49,6 @@ struct State {
     failed: Option<Failure>,
     /// Helpers at work.
     working: usize,
-}
-
-/// Where a piece lies.
-struct Place {
-    /// The shard's address, and where in the file the piece begins.
-    start: (usize, u64),
-    /// Where the furthest piece ends of those in this shard that begin no later.
-    reach: u64,
-    piece: usize,
 }
 
 /// A failure, to be told to everyone who waits.
@@ -88,9 +75,6 @@ impl Drop for AtWork {
         self.0.changed.notify_all();
     }
 }
-
-/// One step: large enough for any disk, small enough to wait for.
-const PIECE: u64 = 8 << 20;
 
 const HELPERS: usize = 2;
 
@@ -132,7 +116,7 @@ impl Pages {
         for run in self.joined(1).into_iter().filter(is_long).take(MOST_ADVISED) {
             let _ = run.shard.mapping().advise(run.in_mapping(), Advice::HugePage);
         }
-        let work = Arc::new(Work::new(self.pieces()));
+        let work = Arc::new(Work::new(Pieces::of(&self.runs)));
         let mut prefetcher = Prefetcher { work, helpers: Vec::new() };
         for _ in 0..HELPERS.min(prefetcher.work.pieces.len()) {
             match prefetcher.start_helper() {
@@ -144,20 +128,6 @@ impl Pages {
             }
         }
         Ok(prefetcher)
-    }
-
-    /// Pieces in the order of use, cut at multiples of their size, so that none cuts a huge page.
-    fn pieces(&self) -> Vec<Run> {
-        let mut pieces = Vec::new();
-        for run in self.runs.iter().filter(|run| run.is_mapped()) {
-            let mut start = run.range.start;
-            while start < run.range.end {
-                let end = run.range.end.min((start / PIECE + 1) * PIECE);
-                pieces.push(Run { shard: Arc::clone(&run.shard), range: start..end });
-                start = end;
-            }
-        }
-        pieces
     }
 }
 
@@ -182,7 +152,7 @@ impl Prefetcher {
     /// [`Io`](ErrorKind::Io) if a page cannot be read, and with [`Cancelled`](ErrorKind::Cancelled):
     /// the first failure ends all work.
     pub fn wait(&self, tensor: &TensorView<'_>) -> Result<()> {
-        self.work.wait_for(self.work.pieces_of(tensor.shard, tensor.file_range()))
+        self.work.wait_for(self.work.pieces.holding(tensor.shard, tensor.file_range()))
     }
 
     /// Waits until everything is in memory. Fails as [`Prefetcher::wait`] does.
@@ -192,9 +162,7 @@ impl Prefetcher {
 
     /// Bytes that are in memory now, and bytes of all parts.
     pub fn progress(&self) -> (u64, u64) {
-        let len = |piece: &Run| piece.range.end - piece.range.start;
-        let all = self.work.pieces.iter().map(len).sum();
-        (self.work.bytes_done.load(Ordering::Relaxed), all)
+        (self.work.bytes_done.load(Ordering::Relaxed), self.work.pieces.byte_len())
     }
 
     /// Bytes of the pieces that were not whole in memory when their turn came. What was there already
@@ -231,26 +199,10 @@ impl Debug for Prefetcher {
     }
 }
 
-fn places(pieces: &[Run]) -> Vec<Place> {
-    let place = |(number, piece): (usize, &Run)| {
-        let start = (Arc::as_ptr(&piece.shard).addr(), piece.range.start);
-        Place { start, reach: piece.range.end, piece: number }
-    };
-    let mut places: Vec<Place> = pieces.iter().enumerate().map(place).collect();
-    places.sort_unstable_by_key(|place| place.start);
-    for at in 1..places.len() {
-        if places[at].start.0 == places[at - 1].start.0 {
-            places[at].reach = places[at].reach.max(places[at - 1].reach);
-        }
-    }
-    places
-}
-
 impl Work {
-    fn new(pieces: Vec<Run>) -> Work {
+    fn new(pieces: Pieces) -> Work {
         let state = State { ready: vec![false; pieces.len()], ..State::default() };
         Work {
-            places: places(&pieces),
             pieces,
             next: AtomicUsize::new(0),
             bytes_done: AtomicU64::new(0),
@@ -259,16 +211,6 @@ impl Work {
             state: Mutex::new(state),
             changed: Condvar::new(),
         }
-    }
-
-    /// The pieces that a range of a shard overlaps: of those that begin before its end, the last ones.
-    fn pieces_of(&self, shard: &Arc<Shard>, range: Range<u64>) -> impl Iterator<Item = usize> + '_ {
-        let address = Arc::as_ptr(shard).addr();
-        let begin = |place: &Place| !range.is_empty() && place.start < (address, range.end);
-        let before = &self.places[..self.places.partition_point(begin)];
-        let reaching = move |place: &&Place| place.start.0 == address && place.reach > range.start;
-        let numbers = before.iter().rev().take_while(reaching).map(|place| place.piece);
-        numbers.filter(move |&number| self.pieces[number].range.end > range.start)
     }
 
     /// A helper: takes one piece after the other.
@@ -315,7 +257,7 @@ impl Work {
         for piece in pieces {
             while !state.ready[piece] {
                 if let Some(failure) = &state.failed {
-                    let run = &self.pieces[failure.piece];
+                    let run = self.pieces.get(failure.piece).expect("it was taken from them");
                     return Err(run.cut_error("read pages in", failure.error()));
                 }
                 if self.cancelled.load(Ordering::Relaxed) || state.working == 0 {
@@ -330,42 +272,5 @@ impl Work {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::super::model::Model;
-    use super::*;
-
-    #[test]
-    fn the_pieces_of_a_range_are_those_that_overlap_it() {
-        let header = br#"{"t":{"dtype":"U8","shape":[300],"data_offsets":[0,300]}}"#;
-        let bytes = [&(header.len() as u64).to_le_bytes()[..], header, &[0; 300]].concat();
-        let models = [(); 3].map(|()| Model::from_bytes(&bytes).unwrap());
-        let shards = models.each_ref().map(|model| &model.shared_shards()[0]);
-        // Of two of the shards; some lie within others, and some are there twice.
-        let mut pieces = Vec::new();
-        for number in 0..60 {
-            let (start, len) = (number * 37 % 101, 1 + number * number % 17);
-            let end = if number % 20 == 0 { 300 } else { start + len };
-            let shard = Arc::clone(shards[number as usize % 2]);
-            pieces.push(Run { shard, range: start..end });
-        }
-        let work = Work::new(pieces);
-        for (shard, start) in shards.iter().flat_map(|shard| (0..300).map(move |at| (shard, at))) {
-            for end in [start, start + 1, start + 2, start + 40, 301] {
-                let mut found: Vec<usize> = work.pieces_of(shard, start..end).collect();
-                found.sort_unstable();
-                let overlaps = |piece: &Run| {
-                    Arc::ptr_eq(&piece.shard, shard)
-                        && (start..end).any(|byte| piece.range.contains(&byte))
-                };
-                let all = work.pieces.iter().enumerate();
-                let expected: Vec<usize> =
-                    all.filter(|(_, piece)| overlaps(piece)).map(|(number, _)| number).collect();
-                assert_eq!(found, expected, "{start}..{end}");
-            }
-        }
     }
 }
