@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::slice::from_ref;
 
 /// The pages that a range of a file touches.
 fn touched(range: &Range<u64>) -> Range<usize> {
@@ -31,10 +32,10 @@ fn a_range_a_tensor_a_prefix_and_a_model_are_counted() {
         let range = |name| model.tensor(name).unwrap().file_range();
         range(first).start..range(last).end
     };
-    let file_len = fs::metadata(&path).unwrap().len();
+    let whole = 0..fs::metadata(&path).unwrap().len();
     let list = ["in.b", "out"];
     let rows: [(&str, Pages, &[Range<u64>]); 6] = [
-        ("model", model.pages(), &[0..file_len]),
+        ("model", model.pages(), from_ref(&whole)),
         ("prefix", model.scope("in").pages(), &[ends("in.a", "in.c")]),
         ("tensor", model.tensor("in.b").unwrap().pages(), &[ends("in.b", "in.b")]),
         ("list", model.pages_of(list).unwrap(), &[ends("in.b", "in.b"), ends("out", "out")]),

@@ -259,7 +259,9 @@ mod tests {
 
     #[test]
     fn what_a_control_group_has_left_is_its_limit_without_what_it_cannot_give_up() {
-        let rows: [(&str, &[(&str, &str)], Option<u64>); 11] = [
+        /// A name of ours, the files with their texts, what is left.
+        type Row = (&'static str, &'static [(&'static str, &'static str)], Option<u64>);
+        let rows: [Row; 11] = [
             ("2", &[("memory.max", "1000\n"), ("memory.stat", "anon 300\nfile 600\n")], Some(700)),
             ("2-full", &[("memory.max", "100"), ("memory.stat", "file 1\nanon 300\n")], Some(0)),
             ("2-none", &[("memory.max", "max\n"), ("memory.stat", "anon 300\n")], None),
