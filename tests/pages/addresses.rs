@@ -1,6 +1,6 @@
 //! Do large files lie where huge pages fit, and is nothing left lying about?
 
-use crate::common::{Folder, MIB, map};
+use crate::common::{Folder, MIB, map, on_linux};
 use barest::{Index, Model};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -34,7 +34,7 @@ fn open_range(path: &Path, start: u64, len: u64) -> Model {
 
 #[test]
 fn a_large_file_lies_where_huge_pages_fit() {
-    if !cfg!(target_os = "linux") {
+    if !on_linux() {
         return;
     }
     let folder = Folder::new();
@@ -54,7 +54,7 @@ fn a_large_file_lies_where_huge_pages_fit() {
 
 #[test]
 fn a_part_of_a_file_that_begins_anywhere_does_too() {
-    if !cfg!(target_os = "linux") {
+    if !on_linux() {
         return;
     }
     let folder = Folder::new();
@@ -82,7 +82,7 @@ fn a_part_of_a_file_that_begins_anywhere_does_too() {
 /// A reservation that was not given back would be a private mapping without a right.
 #[test]
 fn choosing_an_address_leaves_nothing_behind() {
-    if !cfg!(target_os = "linux") {
+    if !on_linux() {
         return;
     }
     let folder = Folder::new();

@@ -28,20 +28,17 @@ impl Folder {
 
     /// One whose files the kernel can drop from memory; `None`, said aloud, if there is none.
     pub fn on_a_disk() -> Option<Folder> {
+        if !on_linux() {
+            return None;
+        }
         let folder = Folder::new();
         let asked = Command::new("stat").args(["-f", "-c", "%T"]).arg(&folder.0).output();
         let kind = asked.map_or(String::new(), |answer| String::from_utf8(answer.stdout).unwrap());
-        match kind.trim() {
-            "tmpfs" | "ramfs" => {
-                skip("a disk", "the target folder lies in memory, which is never dropped");
-                None
-            }
-            _ if !cfg!(target_os = "linux") => {
-                skip("Linux", "pages come and go untested on this system");
-                None
-            }
-            _ => Some(folder),
+        if ["tmpfs", "ramfs"].contains(&kind.trim()) {
+            skip("a disk", "the target folder lies in memory, which is never dropped");
+            return None;
         }
+        Some(folder)
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -85,6 +82,15 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Elsewhere pages come and go in other ways, and nobody keeps an account of them.
+pub fn on_linux() -> bool {
+    let is_linux = cfg!(target_os = "linux");
+    if !is_linux {
+        skip("Linux", "no page of a model was counted, fetched or dropped on this system");
+    }
+    is_linux
 }
 
 const BLOCK: usize = 4096;

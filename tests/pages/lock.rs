@@ -1,6 +1,6 @@
 //! Do locked pages stay, and does a refusal say which limit it met?
 
-use crate::common::{Folder, MIB, child, cut, finish, make_cold, map, part};
+use crate::common::{Folder, MIB, child, cut, finish, make_cold, map, on_linux, part};
 use crate::skip::skip;
 use barest::{Error, ErrorKind, Locked, Mapping, Model, Pages};
 use std::fs;
@@ -53,6 +53,9 @@ fn locked_pages_come_and_stay_until_they_are_let_go() {
 
 #[test]
 fn a_lock_outlives_the_model_and_lets_it_go() {
+    if !on_linux() {
+        return;
+    }
     let folder = Folder::new();
     let path = folder.model("outlived", &[("t", 100)]);
     let model = map(&path);

@@ -1,6 +1,6 @@
 //! Is it told what a model costs this process, and what it costs the machine?
 
-use crate::common::{Folder, MIB, child, make_cold, map, part, touch};
+use crate::common::{Folder, MIB, child, make_cold, map, on_linux, part, touch};
 use barest::{Mapping, Model};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -43,6 +43,9 @@ fn resident_is_what_was_touched() {
 /// The kernel makes one mapping of neighbours that are alike.
 #[test]
 fn models_that_were_read_are_told_apart() {
+    if !on_linux() {
+        return;
+    }
     let folder = Folder::new();
     let page = Mapping::page_size() as u64;
     let paths: Vec<_> = [1_u64, 3, 5]

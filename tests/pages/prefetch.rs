@@ -155,23 +155,26 @@ fn those_who_wait_are_woken_when_it_is_cancelled() {
 }
 
 #[test]
-fn dropped_it_ends_and_lets_go_of_the_model() {
+fn dropped_it_ends_early_and_lets_go_of_the_model() {
     let Some(folder) = Folder::on_a_disk() else { return };
     let path = folder.sparse("dropped", &[("a", 32 * PIECE)]);
-    let model = map(&path);
-    make_cold(&model.pages());
-    let prefetcher = model.pages().prefetch_regardless().unwrap();
-    // It keeps the pages of a model that is gone.
-    drop(model);
     let is_mapped = || {
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         maps.contains(path.to_str().unwrap())
     };
-    assert!(is_mapped());
-    assert_eq!(prefetcher.progress().1, fs::metadata(&path).unwrap().len());
-    drop(prefetcher);
-    // A thread that still ran would keep it mapped.
-    assert!(!is_mapped());
+    in_time(|| {
+        let model = map(&path);
+        make_cold(&model.pages());
+        let prefetcher = model.pages().prefetch().unwrap();
+        // It keeps the pages of a model that is gone.
+        drop(model);
+        assert!(is_mapped());
+        assert_eq!(prefetcher.progress().1, fs::metadata(&path).unwrap().len());
+        drop(prefetcher);
+        // A thread that still ran would keep it mapped.
+        assert!(!is_mapped());
+        in_memory(&path).contains(&false)
+    });
 }
 
 #[test]

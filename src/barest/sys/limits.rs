@@ -307,8 +307,12 @@ mod tests {
         assert_eq!(least("0::/outer/inner"), Some(50));
         assert_eq!(least("0::/outer/elsewhere"), Some(50));
         assert_eq!(least("0::/"), None);
+        fs::write(mount.join("outer/inner/memory.max"), "40\n").unwrap();
+        assert_eq!(least("0::/outer/inner"), Some(30));
         fs::write(mount.join("outer/memory.max"), "max\n").unwrap();
-        assert_eq!(least("0::/outer/inner"), Some(190));
+        assert_eq!(least("0::/outer/inner"), Some(30));
+        fs::write(mount.join("outer/inner/memory.max"), "max\n").unwrap();
+        assert_eq!(least("0::/outer/inner"), None);
         fs::remove_dir_all(mount).unwrap();
     }
 
