@@ -17,10 +17,13 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     pub fn new() -> Folder {
+        Folder::within(Path::new(env!("CARGO_TARGET_TMPDIR")))
+    }
+
+    pub fn within(parent: &Path) -> Folder {
         static FOLDERS: AtomicU32 = AtomicU32::new(0);
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let path = path.join(format!("barest-pages-{}-{number}", process::id()));
+        let path = parent.join(format!("barest-pages-{}-{number}", process::id()));
         fs::create_dir(&path).unwrap();
         fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         Folder(path.canonicalize().unwrap())

@@ -84,6 +84,10 @@ fn each_page_counts_once_in_whatever_order_the_parts_are_given() {
         others.extend(forwards.clone());
         assert_eq!(others.count().unwrap(), expected);
         assert_eq!(others.byte_len(), 2 * 40_000 + 20_000);
+        // A part within a part.
+        let mut nested = model.pages();
+        nested.add(&model.tensor("t7").unwrap());
+        assert_eq!(nested.count().unwrap(), model.pages().count().unwrap());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::common::{Folder, MIB, child, cut, finish, make_cold, map, on_linux, part};
 use crate::skip::skip;
-use barest::{Error, ErrorKind, Locked, Mapping, Model, Pages};
+use barest::{Advice, Error, ErrorKind, Locked, Mapping, Model, Pages};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -45,6 +45,11 @@ fn locked_pages_come_and_stay_until_they_are_let_go() {
     let tensor = model.tensor("b").unwrap();
     assert!(tensor.bytes() == &before[tensor.file_range().start as usize..][..5 * page]);
     assert_eq!(locked_bytes(&model), mapped * page);
+
+    // Nor does it take advice to reclaim them first.
+    let error = pages.advise(Advice::Cold).unwrap_err();
+    let ErrorKind::Io { source, .. } = error.kind() else { panic!("{error}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::Unsupported);
 
     drop(locked);
     assert_eq!(locked_bytes(&model), 0);

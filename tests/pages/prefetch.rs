@@ -1,6 +1,7 @@
 //! Do pages come in the order of their use, and do those who wait hear of it?
 
 use crate::common::{Folder, MIB, cut, in_memory, make_cold, map, up_to_a_boundary};
+use crate::skip::skip;
 use barest::{Error, ErrorKind, Mapping, Model, Pages, Prefetcher};
 use std::fs;
 use std::path::Path;
@@ -271,6 +272,51 @@ fn more_than_the_machine_has_is_refused_before_anything_is_read() {
     let text = error.to_string();
     assert!(text.contains(&need.to_string()) && text.contains(&have.to_string()), "{text}");
     assert_eq!(model.tensor("b").unwrap().pages().count().unwrap().in_memory, 0);
-    // A part of it fits.
+    // What is asked for twice is needed once; what fits and is there is needed no more.
+    let needed = |pages: &Pages| match *pages.prefetch().unwrap_err().kind() {
+        ErrorKind::WouldNotFit { need, .. } => need,
+        _ => panic!("another error"),
+    };
+    let mut twice = model.pages();
+    twice.extend(model.pages());
+    assert_eq!(needed(&twice), need);
     model.tensor("a").unwrap().pages().prefetch().unwrap().wait_all().unwrap();
+    assert!(needed(&twice) <= need - 64 * MIB as u64);
+}
+
+/// Bytes of a file's mappings that were advised to lie on huge pages.
+fn advised_huge(path: &Path) -> usize {
+    let smaps = fs::read_to_string("/proc/self/smaps").unwrap();
+    let (mut len, mut sum) = (0, 0);
+    for line in smaps.lines() {
+        if let Some(flags) = line.strip_prefix("VmFlags:") {
+            sum += if flags.contains(" hg") { len } else { 0 };
+        } else if let Some((start, end)) = line.split(' ').next().unwrap().split_once('-') {
+            let address = |text| usize::from_str_radix(text, 16).unwrap();
+            let is_ours = line.contains(path.to_str().unwrap());
+            len = if is_ours { address(end) - address(start) } else { 0 };
+        }
+    }
+    sum
+}
+
+#[test]
+fn huge_pages_are_asked_for_where_parts_are_long_whatever_stands_before_them() {
+    let Some(folder) = Folder::on_a_disk() else { return };
+    if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        return skip("huge pages", "this kernel has none to ask for");
+    }
+    // More short parts, none beside another, than may be advised.
+    let names: Vec<String> = (0..600).map(|number| format!("t{number}")).collect();
+    let mut tensors: Vec<(&str, usize)> = names.iter().map(|name| (&**name, 9000)).collect();
+    tensors.push(("long", 5 * MIB));
+    let path = folder.model("advised", &tensors);
+    let model = map(&path);
+    let mut pages = model.pages_of(names.iter().step_by(2).map(|name| &**name)).unwrap();
+    pages.prefetch().unwrap().wait_all().unwrap();
+    assert_eq!(advised_huge(&path), 0);
+    pages.add(&model.tensor("long").unwrap());
+    pages.prefetch().unwrap().wait_all().unwrap();
+    let advised = advised_huge(&path);
+    assert!(5 * MIB <= advised && advised < 6 * MIB, "{advised}");
 }

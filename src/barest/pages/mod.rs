@@ -123,7 +123,8 @@ impl Pages {
     /// Gives the kernel advice about all pages that the parts touch. No byte changes by it.
     ///
     /// Fails with [`Io`](ErrorKind::Io), of the kind [`io::ErrorKind::Unsupported`] if the system does
-    /// not know the advice: then nothing was done, and nothing is lost but time.
+    /// not know the advice, or not for such pages ([`Advice::Cold`] for locked ones): nothing is lost
+    /// but time.
     pub fn advise(&self, advice: Advice) -> Result<()> {
         self.runs.iter().try_for_each(|run| {
             let outcome = run.shard.mapping().advise(run.in_mapping(), advice);
