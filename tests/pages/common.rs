@@ -146,6 +146,18 @@ pub fn in_memory(path: &Path) -> Vec<bool> {
     mapping.residency(0..mapping.len()).unwrap().iter().collect()
 }
 
+/// The bytes of a file, all of whose pages are in memory then. Under load the kernel takes one away now
+/// and then, right after it was read.
+pub fn read_whole(path: &Path) -> Vec<u8> {
+    for _ in 0..100 {
+        let bytes = fs::read(path).unwrap();
+        if !in_memory(path).contains(&false) {
+            return bytes;
+        }
+    }
+    panic!("{path:?} does not stay in memory");
+}
+
 /// Drops what there is, and sees that it is gone.
 pub fn make_cold(pages: &Pages) {
     let eviction = pages.evict().unwrap();

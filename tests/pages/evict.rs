@@ -1,6 +1,6 @@
 //! Do pages go when they are dropped, and only those?
 
-use crate::common::{Folder, MIB, in_memory, make_cold, map, touch, up_to_a_boundary};
+use crate::common::{Folder, MIB, in_memory, make_cold, map, read_whole, touch, up_to_a_boundary};
 use crate::skip::skip;
 use barest::{ErrorKind, Index, Mapping, Model, Pages, TensorView};
 use std::fs::{self, File};
@@ -26,10 +26,9 @@ fn splits_pieces() -> bool {
     (numbers.next(), numbers.next()) >= (Some(6), Some(18))
 }
 
-/// Drops a tensor of a model that is in memory whole, and compares page by page.
+/// Has all of a model in the page cache, drops a tensor, and compares page by page.
 fn drop_between_neighbours(path: &Path, model: &Model, name: &str) {
-    let expected = fs::read(path).unwrap();
-    assert!(!in_memory(path).contains(&false), "not all was in memory");
+    let expected = read_whole(path);
     let tensor = model.tensor(name).unwrap();
     let eviction = tensor.pages().evict().unwrap();
     let witness = in_memory(path);
@@ -108,7 +107,7 @@ fn neighbours_that_go_together_go_whole_in_whatever_order() {
     let orders: [Vec<usize>; 2] =
         [(0..3000).rev().collect(), (0..3000).map(|at| at * 1007 % 3000).collect()];
     for order in orders {
-        touch(fs::read(&path).unwrap().as_slice());
+        read_whole(&path);
         let pages = model.pages_of(order.iter().map(|&number| &*names[number])).unwrap();
         let eviction = pages.evict().unwrap();
         // The first of them shares its page with the header.
@@ -187,7 +186,7 @@ fn what_lies_around_a_model_in_a_larger_file_stays() {
         let range = lead as u64..(lead + model.len()) as u64;
         // SAFETY: nobody changes the file.
         let model = unsafe { Index::open_range(&path, range.clone()).unwrap().map() }.unwrap();
-        touch(&fs::read(&path).unwrap());
+        read_whole(&path);
         let eviction = model.pages().evict().unwrap();
         let gone: Vec<usize> = (0..)
             .zip(in_memory(&path))
