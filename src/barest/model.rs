@@ -229,13 +229,13 @@ impl Index {
     pub unsafe fn map_or_read(self) -> Result<Model> {
         self.with_bytes(|file, range, options| {
             if let Some(name) = sys::better_read(file) {
-                return read(file, range, options, ReadReason::FileSystem(name));
+                return read_instead(file, range, options, ReadReason::FileSystem(name));
             }
             // SAFETY: the caller's promise, passed on.
             match unsafe { map(file, range.clone()) } {
                 Ok(bytes) => Ok(bytes),
                 Err(refused) if cannot_be_mapped(&refused) => {
-                    read(file, range, options, ReadReason::Refused(refused.to_string()))
+                    read_instead(file, range, options, ReadReason::Refused(refused.to_string()))
                 }
                 Err(error) => Err(map_error(error, &range)),
             }
@@ -358,6 +358,19 @@ fn read(file: &File, range: Range<u64>, options: &OpenOptions, why: ReadReason) 
     Bytes::read(file, range, threads, options.progress.as_ref(), why)
 }
 
+/// Reads a file that could or should not be mapped, which nobody has counted on.
+fn read_instead(
+    file: &File,
+    range: Range<u64>,
+    options: &OpenOptions,
+    why: ReadReason,
+) -> Result<Bytes> {
+    if let Some(progress) = &options.progress {
+        progress.expect_bytes(range.end - range.start);
+    }
+    read(file, range, options, why)
+}
+
 /// Whether another file would have been mapped by the same call: the system maps none, or this file
 /// system (some network and FUSE mounts) has no pages to give.
 fn cannot_be_mapped(error: &io::Error) -> bool {
@@ -377,5 +390,25 @@ fn map_error(error: io::Error, range: &Range<u64>) -> Error {
         }
         _ if cannot_be_mapped(&error) => Error::new(ErrorKind::CannotBeMapped { source: error }),
         _ => Error::io("map", error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::progress::Progress;
+    use super::*;
+
+    /// Such a file system is not at hand everywhere.
+    #[test]
+    fn what_is_read_instead_of_mapped_counts_as_progress() {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        let mut options = OpenOptions::new();
+        let progress = Progress::new();
+        options.progress(&progress);
+        for why in [ReadReason::FileSystem("NFS"), ReadReason::Refused(String::new())] {
+            let bytes = read_instead(&file, 1..5000, &options, why.clone()).unwrap();
+            assert_eq!((bytes.as_slice().len(), bytes.backing()), (4999, &Backing::Read { why }));
+        }
+        assert_eq!(progress.bytes(), (2 * 4999, 2 * 4999));
     }
 }

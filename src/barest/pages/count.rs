@@ -19,12 +19,11 @@ pub struct PageCount {
 }
 
 impl Pages {
-    /// Counts the pages that the parts touch. Faults none of them in. A page in which two parts meet is
-    /// counted twice if they are not neighbours.
+    /// Counts the pages that the parts touch, each once. Faults none of them in.
     ///
     /// Fails with [`Io`](super::super::ErrorKind::Io) where the system has no such question.
     pub fn count(&self) -> Result<PageCount> {
-        self.runs.iter().map(Run::count).sum()
+        self.joined(sys::page_size()).iter().map(Run::count).sum()
     }
 }
 

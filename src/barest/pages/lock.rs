@@ -20,11 +20,14 @@ impl Pages {
     /// Then nothing is locked.
     pub fn lock(&self) -> Result<Locked> {
         let mut locked = Locked { runs: Vec::new() };
-        for run in &self.runs {
+        for run in self.joined(sys::page_size()) {
             if let Err(error) = run.shard.mapping().lock(run.in_mapping()) {
-                return Err(lock_error(run, error));
+                return Err(lock_error(&run, error));
             }
-            locked.runs.push(run.clone());
+            locked.runs.push(run);
+        }
+        if let Some(run) = locked.runs.iter().find(|run| run.is_cut()) {
+            return Err(run.cut_error("lock pages", std::io::ErrorKind::UnexpectedEof.into()));
         }
         Ok(locked)
     }
@@ -37,7 +40,9 @@ fn lock_error(run: &Run, error: std::io::Error) -> Error {
         return shrank;
     }
     let action = "lock pages";
-    run.error(match sys::of_locked_memory(&error) {
+    let (range, page_size) = (run.in_mapping(), sys::page_size());
+    let bytes = range.end.next_multiple_of(page_size) - range.start / page_size * page_size;
+    run.error(match sys::of_locked_memory(&error, bytes as u64) {
         Some(sys::Limit { what, limit, advice }) => {
             Error::new(ErrorKind::Limit { action, source: error, what, limit, advice })
         }

@@ -4,6 +4,7 @@
 
 use super::super::error::{Error, Result};
 use super::super::model::Model;
+use super::super::sys;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
@@ -35,7 +36,7 @@ impl Model {
             .shards()
             .map(|shard| {
                 let start = shard.mapping().as_ptr() as usize;
-                start..start + shard.mapping().len()
+                start..start + shard.mapping().len().next_multiple_of(sys::page_size())
             })
             .collect();
         let read = || read(BufReader::new(File::open("/proc/self/smaps")?), &ranges);
@@ -43,29 +44,36 @@ impl Model {
     }
 }
 
-/// Sums the accounts of all mappings that begin within one of the ranges.
+/// Sums our share of the accounts of all mappings that lie in the ranges. The kernel joins neighbours
+/// of private memory, two models that were read for instance, and then keeps one account for both.
 fn read(smaps: impl BufRead, ranges: &[Range<usize>]) -> io::Result<Memory> {
     let mut memory = Memory::default();
-    let mut is_ours = false;
+    let (mut ours, mut all) = (0, 1);
     for line in smaps.lines() {
         let line = line?;
         if let Some(mapping) = addresses(&line) {
-            is_ours = ranges.iter().any(|range| range.contains(&mapping.start));
-            memory.mapped += if is_ours { mapping.len() as u64 } else { 0 };
+            ours = ranges.iter().map(|range| common(range, &mapping)).sum::<usize>() as u128;
+            all = mapping.len().max(1) as u128;
+            memory.mapped += ours as u64;
             continue;
         }
-        let Some((name, value)) = line.split_once(':').filter(|_| is_ours) else { continue };
+        let Some((name, value)) = line.split_once(':').filter(|_| ours > 0) else { continue };
         let kib = value.trim().strip_suffix(" kB").and_then(|kib| kib.trim().parse::<u64>().ok());
-        let bytes = kib.unwrap_or(0) * 1024;
+        let bytes = (u128::from(kib.unwrap_or(0)) * 1024 * ours / all) as u64;
         match name {
             "Rss" => memory.resident += bytes,
             "Pss" => memory.proportional += bytes,
             "Locked" => memory.locked += bytes,
-            "FilePmdMapped" | "AnonHugePages" => memory.huge += bytes,
+            "FilePmdMapped" | "ShmemPmdMapped" | "AnonHugePages" => memory.huge += bytes,
             _ => {}
         }
     }
     Ok(memory)
+}
+
+/// How many addresses two ranges have in common.
+fn common(one: &Range<usize>, other: &Range<usize>) -> usize {
+    one.end.min(other.end).saturating_sub(one.start.max(other.start))
 }
 
 /// The range of a line that begins an account: `7f0c4000-7f0c5000 r--s 00000000 fe:00 12 /path`.
@@ -101,5 +109,11 @@ FilePmdMapped:         2 kB
         assert_eq!(within(0x1000..0x4000), expected);
         assert_eq!(read(smaps.as_bytes(), &[]).unwrap(), Memory::default());
         assert_eq!(within(0x9000..0xa000).huge, 2048);
+
+        // Half of a mapping that the kernel has joined.
+        let half =
+            Memory { mapped: 0x1000, resident: 4096, proportional: 2048, ..Memory::default() };
+        assert_eq!(within(0x2000..0x3000), half);
+        assert_eq!(within(0x4000..0x9000), Memory::default());
     }
 }

@@ -19,6 +19,7 @@ mod count;
 mod evict;
 mod lock;
 mod memory;
+mod pieces;
 mod prefetch;
 
 pub use count::PageCount;
@@ -122,12 +123,30 @@ impl Pages {
     /// Gives the kernel advice about all pages that the parts touch. No byte changes by it.
     ///
     /// Fails with [`Io`](ErrorKind::Io), of the kind [`io::ErrorKind::Unsupported`] if the system does
-    /// not know the advice: then nothing was done, and nothing is lost but time.
+    /// not know the advice, or not for such pages ([`Advice::Cold`] for locked ones): nothing is lost
+    /// but time.
     pub fn advise(&self, advice: Advice) -> Result<()> {
         self.runs.iter().try_for_each(|run| {
             let outcome = run.shard.mapping().advise(run.in_mapping(), advice);
             outcome.map_err(|error| run.error(Error::io("give advice", error)))
         })
+    }
+
+    /// The parts shard by shard in file order, each once: joined where they touch or overlap, once
+    /// rounded outwards to `unit` bytes of memory. What is done in no order need not be done twice.
+    fn joined(&self, unit: usize) -> Vec<Run> {
+        let mut runs = self.runs.clone();
+        runs.sort_unstable_by_key(|run| (Arc::as_ptr(&run.shard), run.range.start));
+        let mut joined: Vec<Run> = Vec::new();
+        for run in runs {
+            match joined.last_mut() {
+                Some(last) if last.reaches(&run, unit) => {
+                    last.range.end = last.range.end.max(run.range.end);
+                }
+                _ => joined.push(run),
+            }
+        }
+        joined
     }
 
     fn push(&mut self, shard: &Arc<Shard>, range: Range<u64>) {
@@ -155,8 +174,22 @@ impl Run {
         self.shard.in_mapping(self.range.clone())
     }
 
+    /// Whether a run that begins behind this one's start touches it, in whole units.
+    fn reaches(&self, later: &Run, unit: usize) -> bool {
+        let start = later.in_mapping().start;
+        Arc::ptr_eq(&self.shard, &later.shard)
+            && start - start % unit <= self.in_mapping().end.next_multiple_of(unit)
+    }
+
     fn is_mapped(&self) -> bool {
         *self.shard.backing() == Backing::Mapped
+    }
+
+    /// Whether the file ends before the run does by now. Of a page that is lost in part the kernel says
+    /// nothing: its end is zeros.
+    fn is_cut(&self) -> bool {
+        let file = self.shard.file().filter(|_| self.is_mapped());
+        file.and_then(|file| file.metadata().ok()).is_some_and(|data| data.len() < self.range.end)
     }
 
     /// The error in this run's file.

@@ -15,10 +15,10 @@
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::sys::{self, Advice};
 use super::super::tensor::TensorView;
+use super::pieces::Pieces;
 use super::{Pages, Run};
 use std::fmt::{self, Debug, Formatter};
 use std::io;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -32,8 +32,7 @@ pub struct Prefetcher {
 
 /// What the helpers share with those who wait.
 struct Work {
-    /// At most [`PIECE`] bytes of one run each.
-    pieces: Vec<Run>,
+    pieces: Pieces,
     next: AtomicUsize,
     bytes_done: AtomicU64,
     bytes_read: AtomicU64,
@@ -77,9 +76,6 @@ impl Drop for AtWork {
     }
 }
 
-/// One step: large enough for any disk, small enough to wait for.
-const PIECE: u64 = 8 << 20;
-
 const HELPERS: usize = 2;
 
 /// The size of a huge page on most machines; shorter runs have no use for one.
@@ -96,37 +92,31 @@ impl Pages {
     /// Fails with [`WouldNotFit`](ErrorKind::WouldNotFit) if the machine, or the control group of this
     /// process, has less memory left than the missing pages need: they would drive each other out.
     pub fn prefetch(&self) -> Result<Prefetcher> {
-        let page_size = sys::page_size() as u64;
-        let mapped = self.runs.iter().filter(|run| run.is_mapped());
-        let count: super::PageCount = mapped.map(Run::count).sum::<Result<_>>()?;
-        let need = (count.mapped - count.in_memory) as u64 * page_size;
-        match sys::available_memory() {
-            Some(sys::Available { bytes: have, limit }) if need > have => {
-                Err(Error::new(ErrorKind::WouldNotFit { need, have, limit }))
+        if let Some(sys::Available { bytes: have, limit }) = sys::available_memory() {
+            let need = self.missing()?;
+            if need > have {
+                return Err(Error::new(ErrorKind::WouldNotFit { need, have, limit }));
             }
-            _ => self.prefetch_regardless(),
         }
+        self.prefetch_regardless()
+    }
+
+    /// Bytes of the pages of mapped files that are not in memory, or of which nobody tells.
+    fn missing(&self) -> Result<u64> {
+        let runs = self.joined(sys::page_size());
+        let mapped = runs.iter().filter(|run| run.is_mapped());
+        let count: super::PageCount = mapped.map(Run::count).sum::<Result<_>>()?;
+        Ok((count.mapped - count.in_memory) as u64 * sys::page_size() as u64)
     }
 
     /// [`Pages::prefetch`] without asking whether there is room.
     pub fn prefetch_regardless(&self) -> Result<Prefetcher> {
         // Huge pages, once. Where there are none nothing is lost.
-        for run in self.runs.iter().filter(|run| run.is_mapped()).take(MOST_ADVISED) {
-            if run.range.end - run.range.start >= HUGE_PAGE {
-                let _ = run.shard.mapping().advise(run.in_mapping(), Advice::HugePage);
-            }
+        let is_long = |run: &Run| run.is_mapped() && run.range.end - run.range.start >= HUGE_PAGE;
+        for run in self.joined(1).into_iter().filter(is_long).take(MOST_ADVISED) {
+            let _ = run.shard.mapping().advise(run.in_mapping(), Advice::HugePage);
         }
-        let pieces = self.pieces();
-        let state = State { ready: vec![false; pieces.len()], ..State::default() };
-        let work = Arc::new(Work {
-            pieces,
-            next: AtomicUsize::new(0),
-            bytes_done: AtomicU64::new(0),
-            bytes_read: AtomicU64::new(0),
-            cancelled: AtomicBool::new(false),
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-        });
+        let work = Arc::new(Work::new(Pieces::of(&self.runs)));
         let mut prefetcher = Prefetcher { work, helpers: Vec::new() };
         for _ in 0..HELPERS.min(prefetcher.work.pieces.len()) {
             match prefetcher.start_helper() {
@@ -138,20 +128,6 @@ impl Pages {
             }
         }
         Ok(prefetcher)
-    }
-
-    /// Pieces in the order of use, cut at multiples of their size, so that none cuts a huge page.
-    fn pieces(&self) -> Vec<Run> {
-        let mut pieces = Vec::new();
-        for run in self.runs.iter().filter(|run| run.is_mapped()) {
-            let mut start = run.range.start;
-            while start < run.range.end {
-                let end = run.range.end.min((start / PIECE + 1) * PIECE);
-                pieces.push(Run { shard: Arc::clone(&run.shard), range: start..end });
-                start = end;
-            }
-        }
-        pieces
     }
 }
 
@@ -176,11 +152,7 @@ impl Prefetcher {
     /// [`Io`](ErrorKind::Io) if a page cannot be read, and with [`Cancelled`](ErrorKind::Cancelled):
     /// the first failure ends all work.
     pub fn wait(&self, tensor: &TensorView<'_>) -> Result<()> {
-        let range = tensor.file_range();
-        let is_wanted =
-            |piece: &Run| Arc::ptr_eq(&piece.shard, tensor.shard) && overlap(&piece.range, &range);
-        let wanted = (0..).zip(&self.work.pieces).filter(|(_, piece)| is_wanted(piece));
-        self.work.wait_for(wanted.map(|(number, _)| number))
+        self.work.wait_for(self.work.pieces.holding(tensor.shard, tensor.file_range()))
     }
 
     /// Waits until everything is in memory. Fails as [`Prefetcher::wait`] does.
@@ -190,9 +162,7 @@ impl Prefetcher {
 
     /// Bytes that are in memory now, and bytes of all parts.
     pub fn progress(&self) -> (u64, u64) {
-        let len = |piece: &Run| piece.range.end - piece.range.start;
-        let all = self.work.pieces.iter().map(len).sum();
-        (self.work.bytes_done.load(Ordering::Relaxed), all)
+        (self.work.bytes_done.load(Ordering::Relaxed), self.work.pieces.byte_len())
     }
 
     /// Bytes of the pieces that were not whole in memory when their turn came. What was there already
@@ -229,11 +199,20 @@ impl Debug for Prefetcher {
     }
 }
 
-fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
-    one.start < other.end && other.start < one.end
-}
-
 impl Work {
+    fn new(pieces: Pieces) -> Work {
+        let state = State { ready: vec![false; pieces.len()], ..State::default() };
+        Work {
+            pieces,
+            next: AtomicUsize::new(0),
+            bytes_done: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
+            cancelled: AtomicBool::new(false),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
+    }
+
     /// A helper: takes one piece after the other.
     fn run(&self) {
         loop {
@@ -263,11 +242,14 @@ impl Work {
         let mapping = piece.shard.mapping();
         let residency = mapping.residency(piece.in_mapping());
         let is_told = sys::tells_residency(file);
-        if is_told && residency.is_ok_and(|pages| pages.resident() == pages.pages()) {
-            return Ok(());
+        if !is_told || !residency.is_ok_and(|pages| pages.resident() == pages.pages()) {
+            self.bytes_read.fetch_add(piece.range.end - piece.range.start, Ordering::Relaxed);
+            mapping.bring_in(file, piece.shard.mapping_start(), piece.in_mapping())?;
         }
-        self.bytes_read.fetch_add(piece.range.end - piece.range.start, Ordering::Relaxed);
-        mapping.bring_in(file, piece.shard.mapping_start(), piece.in_mapping())
+        match piece.is_cut() {
+            true => Err(io::ErrorKind::UnexpectedEof.into()),
+            false => Ok(()),
+        }
     }
 
     fn wait_for(&self, pieces: impl Iterator<Item = usize>) -> Result<()> {
@@ -275,7 +257,7 @@ impl Work {
         for piece in pieces {
             while !state.ready[piece] {
                 if let Some(failure) = &state.failed {
-                    let run = &self.pieces[failure.piece];
+                    let run = self.pieces.get(failure.piece).expect("it was taken from them");
                     return Err(run.cut_error("read pages in", failure.error()));
                 }
                 if self.cancelled.load(Ordering::Relaxed) || state.working == 0 {

@@ -65,8 +65,10 @@ on_posix! {
     pub use elsewhere::vouch;
     mod posix;
     pub use file_system::better_read;
-    pub use limits::{Available, Limit, available_memory, of_mappings, of_open_files};
-    pub use paging::{bring_in, drop_pages, lock, of_locked_memory, tells_residency, unlock};
+    pub use limits::{
+        Available, Limit, available_memory, of_locked_memory, of_mappings, of_open_files,
+    };
+    pub use paging::{bring_in, drop_pages, lock, tells_residency, unlock};
     pub use posix::{
         advise, copy_range, give_name, map_anonymous, map_file, open, open_unnamed, page_faults,
         page_size, protect, release, residency, terminal_columns,

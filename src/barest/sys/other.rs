@@ -88,7 +88,7 @@ pub fn of_mappings(_: &io::Error) -> Option<Limit> {
 }
 
 /// `None`: nobody to ask.
-pub fn of_locked_memory(_: &io::Error) -> Option<Limit> {
+pub fn of_locked_memory(_: &io::Error, _: u64) -> Option<Limit> {
     None
 }
 

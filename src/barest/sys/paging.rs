@@ -42,7 +42,6 @@ pub const MADV_DONTNEED: c_int = 4;
 pub const POSIX_FADV_DONTNEED: c_int = 4;
 #[cfg(target_arch = "s390x")]
 pub const POSIX_FADV_DONTNEED: c_int = 6;
-const ENOMEM: i32 = 12;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const EFAULT: i32 = 14;
 
@@ -69,8 +68,9 @@ pub unsafe fn bring_in(
         }
         let error = io::Error::last_os_error();
         match (error.raw_os_error(), error.kind()) {
-            (Some(EFAULT), _) => return Err(io::ErrorKind::UnexpectedEof.into()),
             (_, io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            // A page is behind the end of the file, or the disk has failed: reading tells which.
+            (Some(EFAULT), _) => break,
             // An older kernel.
             (_, io::ErrorKind::InvalidInput) => break,
             _ => return Err(error),
@@ -116,7 +116,7 @@ fn read_through(file: &File, offset: u64, len: usize) -> io::Result<()> {
 }
 
 /// Drops pages of a mapped file, out of the mapping and then out of the page cache, where nobody else
-/// holds them. Touched again, they are read again.
+/// holds them. Touched again, they are read again. Locked pages stay, and those behind them may.
 ///
 /// # Safety
 ///
@@ -135,7 +135,11 @@ pub unsafe fn drop_pages(
     let _ = unsafe { madvise(address.as_ptr().cast(), len, super::linux::MADV_PAGEOUT) };
     // SAFETY: the pages are the file's by this function's contract, so nothing is lost.
     if unsafe { madvise(address.as_ptr().cast(), len, MADV_DONTNEED) } != 0 {
-        return Err(io::Error::last_os_error());
+        let error = io::Error::last_os_error();
+        // EINVAL on a range that was checked: locked pages, which are to stay.
+        if error.kind() != io::ErrorKind::InvalidInput {
+            return Err(error);
+        }
     }
     #[cfg(target_vendor = "apple")]
     {
@@ -168,10 +172,14 @@ pub unsafe fn drop_pages(
 /// The range lies in one mapping of ours and `address` is on a page boundary.
 pub unsafe fn lock(address: NonNull<u8>, len: usize) -> io::Result<()> {
     // SAFETY: by this function's own contract; no byte changes.
-    match unsafe { mlock(address.as_ptr().cast(), len) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+    if unsafe { mlock(address.as_ptr().cast(), len) } == 0 {
+        return Ok(());
     }
+    let error = io::Error::last_os_error();
+    // Linux marks the range before it reads it, and leaves it marked if it cannot.
+    // SAFETY: the same range. That this fails as well is no news.
+    let _ = unsafe { munlock(address.as_ptr().cast(), len) };
+    Err(error)
 }
 
 /// Lets pages go again. An error would mean that the range is not ours, and there is nobody to report
@@ -184,18 +192,6 @@ pub unsafe fn unlock(address: NonNull<u8>, len: usize) {
     // SAFETY: by this function's own contract.
     let status = unsafe { munlock(address.as_ptr().cast(), len) };
     debug_assert_eq!(status, 0, "munlock: {}", io::Error::last_os_error());
-}
-
-/// The limit behind an error of [`lock`]; `None` if it has another cause.
-pub fn of_locked_memory(error: &io::Error) -> Option<super::Limit> {
-    match (error.raw_os_error()?, error.kind()) {
-        (ENOMEM, _) | (_, io::ErrorKind::PermissionDenied | io::ErrorKind::WouldBlock) => {
-            let limit = super::limits::locked_memory()?;
-            let what = "bytes of locked memory";
-            Some(super::Limit { what, limit, advice: "ulimit -l, which counts KiB" })
-        }
-        _ => None,
-    }
 }
 
 /// Whether the kernel tells this process truly which pages of a file are in the page cache. To others

@@ -473,6 +473,48 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&answer.stdout).trim(), page_size().to_string());
     }
 
+    /// Younger kernels choose well themselves, so this way is not always gone.
+    #[test]
+    fn an_address_for_huge_pages_suits_and_leaves_nothing_beside_it() {
+        use std::os::unix::fs::FileExt;
+        let path = std::env::temp_dir().join(format!("barest-huge-{}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let page = page_size();
+        file.set_len(3 * HUGE_PAGE as u64).unwrap();
+        for (offset, len) in [
+            (page, HUGE_PAGE),
+            (3 * page, 1),
+            (HUGE_PAGE - page, HUGE_PAGE + 1),
+            (HUGE_PAGE + 5 * page, page),
+        ] {
+            file.write_all_at(b"!", (offset + len - 1) as u64).unwrap();
+            let address = map_for_huge_pages(&file, offset as u64, len).unwrap();
+            assert!(suits_huge_pages(address, offset as u64), "{address:?} for {offset:#x}");
+            // SAFETY: the last byte of the mapping, which lies within the file.
+            assert_eq!(unsafe { address.add(len - 1).read() }, b'!');
+            if cfg!(target_os = "linux") {
+                let (start, end) = (address.as_ptr() as usize, len.next_multiple_of(page));
+                assert_eq!(reserved_beside(start..start + end), 0, "{offset:#x}, {len:#x}");
+            }
+            // SAFETY: the whole mapping, last used above.
+            unsafe { release(address, len) };
+        }
+    }
+
+    /// Bytes next to a range that are reserved and no more; more than the guard page of a stack.
+    fn reserved_beside(range: std::ops::Range<usize>) -> usize {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let reserved = maps.lines().filter(|line| line.contains(" ---p ")).filter_map(|line| {
+            let (start, end) = line.split(' ').next()?.split_once('-')?;
+            let address = |text| usize::from_str_radix(text, 16).unwrap();
+            let (start, end) = (address(start), address(end));
+            let is_beside = end == range.start || start == range.end;
+            (is_beside && end - start > page_size()).then_some(end - start)
+        });
+        reserved.sum()
+    }
+
     #[test]
     fn touching_fresh_memory_is_counted_as_faults() {
         let Some(before) = page_faults() else { return };
