@@ -18,6 +18,7 @@ mod output;
 mod sample;
 mod survey;
 mod table;
+mod time;
 mod tour;
 mod values;
 mod watch;
@@ -37,11 +38,12 @@ struct Verb {
     run: fn(Arguments, &mut Output) -> Result<(), End>,
 }
 
-const VERBS: [Verb; 5] = [
+const VERBS: [Verb; 6] = [
     Verb { name: "ls", help: ls::HELP, run: ls::run },
     Verb { name: "check", help: check::HELP, run: check::run },
     Verb { name: "dump", help: dump::HELP, run: dump::run },
     Verb { name: "layout", help: layout::HELP, run: layout::run },
+    Verb { name: "time", help: time::HELP, run: time::run },
     Verb { name: "demo", help: demo::HELP, run: demo::run },
 ];
 
@@ -53,6 +55,7 @@ usage: barest                            the story of one tensor, measured on th
        barest check PATH...              validate models in full
        barest dump PATH TENSOR [N]       values beside their raw bytes
        barest layout PATH                the picture of a file, also as SVG
+       barest time PATH                  ways to bring it into memory, measured
        barest demo DIR                   write the sample model, and broken ones
 
        barest VERB --help                more about a verb
@@ -174,4 +177,10 @@ fn open(path: &Path) -> barest::Result<barest::Model> {
     // must not be changed while it is looked at. What breaks it ends this process, or prints wrong
     // numbers, and nothing else depends on the bytes.
     unsafe { index(path)?.map_or_read() }
+}
+
+/// Maps a model, or fails: for who wants to know about the mapping.
+fn map(path: &Path) -> barest::Result<barest::Model> {
+    // SAFETY: as in `open`.
+    unsafe { barest::Model::map(path) }
 }
