@@ -96,16 +96,20 @@ impl Pages {
     /// Fails with [`WouldNotFit`](ErrorKind::WouldNotFit) if the machine, or the control group of this
     /// process, has less memory left than the missing pages need: they would drive each other out.
     pub fn prefetch(&self) -> Result<Prefetcher> {
-        let page_size = sys::page_size() as u64;
-        let mapped = self.runs.iter().filter(|run| run.is_mapped());
-        let count: super::PageCount = mapped.map(Run::count).sum::<Result<_>>()?;
-        let need = (count.mapped - count.in_memory) as u64 * page_size;
-        match sys::available_memory() {
-            Some(sys::Available { bytes: have, limit }) if need > have => {
-                Err(Error::new(ErrorKind::WouldNotFit { need, have, limit }))
+        if let Some(sys::Available { bytes: have, limit }) = sys::available_memory() {
+            let page_size = sys::page_size() as u64;
+            let mapped = self.runs.iter().filter(|run| run.is_mapped());
+            // To ask for each page takes time; where all of them would fit it is not needed.
+            let len = |run: &Run| run.range.end - run.range.start + 2 * page_size;
+            if mapped.clone().map(len).sum::<u64>() > have {
+                let count: super::PageCount = mapped.map(Run::count).sum::<Result<_>>()?;
+                let need = (count.mapped - count.in_memory) as u64 * page_size;
+                if need > have {
+                    return Err(Error::new(ErrorKind::WouldNotFit { need, have, limit }));
+                }
             }
-            _ => self.prefetch_regardless(),
         }
+        self.prefetch_regardless()
     }
 
     /// [`Pages::prefetch`] without asking whether there is room.
