@@ -62,7 +62,7 @@ fn machine(outcome: &Outcome) -> String {
         machine.processor.clone(),
         machine.cores.map(|cores| format!("cores: {cores}")),
         machine.kernel.clone(),
-        Some(format!("{} rounds", outcome.rounds)),
+        Some(super::report::rounds(outcome)),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -107,13 +107,8 @@ fn bars(series: &[&Series], cache: Cache, page: &mut Page) {
                     page.path("frame", &format!("M{:.2} {:.2}v{}", BARS + x(first), y, ROW - 4.0));
                 }
                 let mark = if series.notes.is_empty() { "" } else { " *" };
-                let time = format!("{}{mark}", milliseconds(time));
-                page.text_at(
-                    "data",
-                    BARS + x(longest.min(time_of(&median))) + 8.0,
-                    y + 16.0,
-                    &time,
-                );
+                let told_time = format!("{}{mark}", milliseconds(time));
+                page.text_at("data", BARS + x(time) + 8.0, y + 16.0, &told_time);
             }
         }
         page.down(ROW);
@@ -126,8 +121,4 @@ fn bars(series: &[&Series], cache: Cache, page: &mut Page) {
         }
     }
     page.rect("frame", Area::new(BARS, page.y() + 2.0, RIGHT - BARS - TIMES, 0.5));
-}
-
-fn time_of(median: &super::Figures) -> u64 {
-    median.get(Figure::All).unwrap_or(0)
 }

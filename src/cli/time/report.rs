@@ -44,10 +44,7 @@ pub fn head(outcome: &Outcome, output: &mut Output) -> io::Result<()> {
 }
 
 pub fn write(outcome: &Outcome, output: &mut Output) -> io::Result<()> {
-    let rounds = match outcome.rounds {
-        1 => "1 round".to_owned(),
-        rounds => format!("medians of {rounds} rounds"),
-    };
+    let rounds = rounds(outcome);
     if let Some(threads) = outcome.threads {
         writeln!(output, "\nworkers: {threads} threads take the tensors in file order")?;
     }
@@ -71,6 +68,14 @@ pub fn write(outcome: &Outcome, output: &mut Output) -> io::Result<()> {
         writeln!(output, "{:widest$}  {:.3}", ratio.what, ratio.value)?;
     }
     start(outcome, output)
+}
+
+/// `medians of 3 rounds`
+pub fn rounds(outcome: &Outcome) -> String {
+    match outcome.rounds {
+        1 => "1 round".to_owned(),
+        rounds => format!("medians of {rounds} rounds"),
+    }
 }
 
 fn series(outcome: &Outcome, cache: Cache, output: &mut Output) -> io::Result<()> {
