@@ -48,6 +48,10 @@ struct Note07;
 struct Note08;
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/11-cold-starts.md")]
+struct Note11;
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/12-a-haircut.md")]
 struct Note12;
 
