@@ -48,6 +48,14 @@ struct Note07;
 struct Note08;
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/09-the-file-shrinks.md")]
+struct Note09;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/10-a-picture-of-residency.md")]
+struct Note10;
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/11-cold-starts.md")]
 struct Note11;
 

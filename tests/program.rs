@@ -344,3 +344,34 @@ fn a_closed_pipe_is_no_error_and_a_full_disk_is_one() {
     assert_eq!(status, 1);
     assert!(err.contains("cannot write the output"), "{err}");
 }
+
+/// A file of a megabyte is cut a little later in each round, while its values are looked at.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn a_file_that_is_cut_while_it_is_checked_is_bad_and_ends_nothing() {
+    let scratch = Scratch::new("cut");
+    let elements = 1 << 19;
+    let end = 2 * elements;
+    let header =
+        format!(r#"{{"w":{{"dtype":"F16","shape":[{elements}],"data_offsets":[0,{end}]}}}}"#);
+    let path = scratch.model("w.safetensors", &header, 0);
+    let whole = 8 + header.len() as u64 + end;
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let mut bad = 0;
+    for round in 0..6 {
+        file.set_len(whole).unwrap();
+        let child = barest()
+            .args(["check", "--values", text(&path)])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1 << round));
+        file.set_len(whole / 2).unwrap();
+        let (out, err, status) = told(child.wait_with_output().unwrap());
+        assert_eq!(status == 1, out.contains("BAD   "), "{status}: {out}{err}");
+        assert_eq!(status == 0, out.contains("FIRST BAD"), "{status}: {out}{err}");
+        bad += usize::from(out.contains("lost bytes while it was mapped"));
+    }
+    println!("{bad} of 6 were cut while they were mapped");
+}

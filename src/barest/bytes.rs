@@ -114,6 +114,7 @@ impl Bytes {
     }
 
     /// The pages, which begin [`lead`](Bytes::lead) bytes before the shard does.
+    #[inline]
     pub(super) fn mapping(&self) -> &Mapping {
         self.memory.mapping()
     }
@@ -128,8 +129,13 @@ impl Bytes {
 }
 
 fn reserve(len: usize) -> Result<Buffer> {
-    let buffer =
-        Buffer::zeroed(len).map_err(|error| Error::io("reserve memory for the file", error))?;
+    const ACTION: &str = "reserve memory for the file";
+    let buffer = Buffer::zeroed(len).map_err(|error| match sys::of_mappings(&error) {
+        Some(sys::Limit { what, limit, advice }) => {
+            Error::new(ErrorKind::Limit { action: ACTION, source: error, what, limit, advice })
+        }
+        None => Error::io(ACTION, error),
+    })?;
     // Fewer faults while it is filled and fewer misses while it is used; where the system has no
     // huge pages nothing is lost.
     if len >= HUGE_PAGE {

@@ -10,8 +10,10 @@
 //! ```
 //!
 //! Mapping reads nothing. A page is read when it is first touched, and then a file that became
-//! shorter than the mapping answers with SIGBUS, which no return value can report.
+//! shorter than the mapping answers with SIGBUS, which no return value can report: a mapped file is
+//! entered with the guard, `sys/sigbus`, which does something about it if the program asked it to.
 
+use super::sys::sigbus::{self, Watch};
 use super::sys::{self, Advice};
 use std::fmt::{self, Debug, Formatter};
 use std::fs::File;
@@ -30,6 +32,8 @@ pub struct Mapping {
     len: usize,
     /// Whether the pages are a file's, so that they can be dropped and read again.
     of_file: bool,
+    /// The guard's entry, of a file's pages; given back before they are.
+    watch: Option<Watch>,
 }
 
 // SAFETY: a Mapping is the sole owner of its range and reaches it through the kernel alone, which
@@ -63,13 +67,17 @@ impl Mapping {
         if range.end - start > LONGEST {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        if range.is_empty() {
-            return Ok((Mapping { address: empty_address(), len: 0, of_file: true }, 0));
-        }
-        let len = (range.end - start) as usize;
+        // An empty range touches no page.
+        let (lead, len) = match range.is_empty() {
+            true => (0, 0),
+            false => (lead as usize, (range.end - start) as usize),
+        };
         let mut mapping = Mapping::obtain(len, |len| sys::map_file(file, start, len))?;
         mapping.of_file = true;
-        Ok((mapping, lead as usize))
+        if !mapping.is_empty() {
+            mapping.watch = sigbus::watch(mapping.address, mapping.len);
+        }
+        Ok((mapping, lead))
     }
 
     fn obtain(
@@ -80,7 +88,7 @@ impl Mapping {
             0 => empty_address(),
             _ => map(len)?,
         };
-        Ok(Mapping { address, len, of_file: false })
+        Ok(Mapping { address, len, of_file: false, watch: None })
     }
 
     /// Bytes mapped, from a page boundary of the file on; the end is not rounded.
@@ -101,6 +109,21 @@ impl Mapping {
     /// Bytes of a page on this machine, asked for at run time.
     pub fn page_size() -> usize {
         sys::page_size()
+    }
+
+    /// Whether a touch of a page that the file has lost reads zeros and is noted, instead of ending
+    /// the process: [`sigbus::install`] was called, and the mapping is one of the 1,024 that are
+    /// guarded. Private memory cannot be lost, needs no guard and has none.
+    pub fn guarded(&self) -> bool {
+        self.watch.as_ref().is_some_and(Watch::is_guarded)
+    }
+
+    /// The poison mark: the lowest offset, in bytes from the mapping's start and on a page boundary,
+    /// at which the guard put zeros in the place of bytes that the file had lost. Nothing from there
+    /// on is to be trusted, whenever it was read. `None` if none was touched. Ask after reading.
+    #[inline]
+    pub fn poisoned(&self) -> Option<usize> {
+        self.watch.as_ref().and_then(Watch::poisoned)
     }
 
     /// Gives the kernel advice about the pages that a range of bytes touches (rounded outwards).
@@ -254,6 +277,8 @@ fn empty_address() -> NonNull<u8> {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // Other pages may come to these addresses as soon as they are free.
+        drop(self.watch.take());
         if self.len > 0 {
             // SAFETY: the range came from one successful map call of this length, `drop` runs once,
             // and whatever borrowed the pages borrowed from `self`.
@@ -352,7 +377,8 @@ impl Mmap {
         self.lead
     }
 
-    /// The bytes. Touching one for the first time faults its page in, which may wait for a disk.
+    /// The bytes. Touching one for the first time faults its page in, which may wait for a disk. A
+    /// slice can report no loss: ask [`Mapping::poisoned`] after use, if the guard is installed.
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: the range is mapped readable for as long as `self` lives, is not longer than a
         // slice may be (`open_known` and `Buffer::zeroed` see to it), and does not change: by the
@@ -363,6 +389,7 @@ impl Mmap {
     }
 
     /// The pages behind the bytes.
+    #[inline]
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
     }

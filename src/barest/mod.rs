@@ -47,6 +47,8 @@ mod header; // the header, proved
 
 mod options; // what can be chosen when a model is opened
 
+mod seen; // is a file still the one that was opened?
+
 mod index; // which files a model consists of, and which of them holds a tensor
 
 mod decode; // what number an element stands for
@@ -54,6 +56,8 @@ mod decode; // what number an element stands for
 mod slice; // which bytes belong to a part of a tensor
 
 mod shard; // one file of a model, and its bytes
+
+mod whole; // are its bytes still those that were opened?
 
 mod tensor; // views of a tensor, borrowed or kept
 
@@ -83,5 +87,5 @@ pub use progress::Progress;
 pub use scope::{Checklist, Scope};
 pub use shard::Shard;
 pub use slice::Select;
-pub use sys::{Advice, PageFaults, page_faults, terminal_columns};
+pub use sys::{Advice, PageFaults, page_faults, sigbus, terminal_columns};
 pub use tensor::{Bf16View, Elements, Floats, Sliced, Tensor, TensorView};

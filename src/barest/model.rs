@@ -66,10 +66,26 @@ impl Model {
     ///
     /// The promise of [`Mmap::map`], for as long as the model or anything taken from it lives: no
     /// one modifies the files, truncates them or punches holes into them. Replacing one by `rename`
-    /// is fine. If you cannot promise this, [`Model::read`] needs no promise.
+    /// is fine. If you cannot promise this, [`Model::read`] needs no promise. What becomes of a broken
+    /// one can be contained, see [`sigbus::install`](super::sigbus::install), and often noticed, see
+    /// [`Model::still_whole`]; neither makes it whole.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<Model> {
         // SAFETY: the caller's promise, passed on.
         unsafe { OpenOptions::new().map(path) }
+    }
+
+    /// Maps a file as [`Model::map`] does, and without a promise, because the kernel makes it: for a
+    /// memfd (by a path such as `/proc/self/fd/5`) that is sealed with `F_SEAL_WRITE` and
+    /// `F_SEAL_SHRINK`, and for a file with fs-verity. Linux alone.
+    ///
+    /// Fails as [`Model::map`] does, with [`NotImmutable`](ErrorKind::NotImmutable) for another file,
+    /// which says why, and with [`Unsupported`](ErrorKind::Unsupported) on another system. What root can
+    /// undo, a read-only mount or an immutable flag, does not count. A failing disk can still end the
+    /// process with SIGBUS, as any program that runs from it.
+    ///
+    /// Of fs-verity only the refusal was run: no kernel that has it was at hand.
+    pub fn map_immutable(path: impl AsRef<Path>) -> Result<Model> {
+        OpenOptions::new().map_immutable(path)
     }
 
     /// Reads a file, or the files of an index or a directory, into private memory on page boundaries,
@@ -140,6 +156,27 @@ impl Model {
     /// How the files were found, and what was left out.
     pub fn summary(&self) -> &Summary {
         &self.parts.catalogue.summary
+    }
+
+    /// Whether the files are still what they were when they were opened: for after reading
+    /// [`bytes`](TensorView::bytes), element by element or through an iterator, which can report
+    /// nothing themselves. One call to the system for each file; reads no byte, faults no page.
+    ///
+    /// Asked is the descriptor that is held, never the path: length, time of modification, device and
+    /// inode are compared, and the time of change if the number of links is the same (replacing the
+    /// file by `rename` is fine; to rename *it* or to change its mode counts as a change). So whatever
+    /// others truncate, `write` or punch is reported; a store through somebody's writable mapping, a
+    /// time that was set back together with the link count, and a write within the clock's same tick
+    /// as the one before the model was opened may not be. Of a model that was read, a difference matters only if it
+    /// arose while it was read: the copy cannot change. From bytes without a file it is always `Ok`.
+    ///
+    /// Fails with [`Truncated`](ErrorKind::Truncated), with an offset and the first tensor behind it,
+    /// if a mapped file is shorter now, or if the guard (see
+    /// [`sigbus::install`](super::sigbus::install)) had to put zeros in the place of lost bytes; with
+    /// [`Shrank`](ErrorKind::Shrank) for a file that was read and is shorter now; and with
+    /// [`Changed`](ErrorKind::Changed) for another difference.
+    pub fn still_whole(&self) -> Result<()> {
+        self.parts.shards.iter().try_for_each(|shard| shard.still_whole())
     }
 
     pub(super) fn shared_shards(&self) -> &[Arc<Shard>] {
@@ -254,6 +291,18 @@ impl OpenOptions {
         unsafe { self.index(path)?.map() }
     }
 
+    /// [`Model::map_immutable`] with these options.
+    pub fn map_immutable(&self, path: impl AsRef<Path>) -> Result<Model> {
+        self.index(path)?.with_bytes(|file, range, _| {
+            vouched(file)?;
+            still_has(file, range.end)?;
+            // SAFETY: the promise of `Mmap::map` is the kernel's: nobody can modify, truncate or
+            // punch this file any more. `vouched` has asked it of the very descriptor that is
+            // mapped, and what it vouches by cannot be undone.
+            unsafe { map(file, range.clone()) }.map_err(|error| map_error(error, &range))
+        })
+    }
+
     /// [`Model::read`] with these options.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Model> {
         self.index(path)?.read()
@@ -263,10 +312,33 @@ impl OpenOptions {
     pub fn from_bytes(&self, bytes: &[u8]) -> Result<Model> {
         let header = Header::parse_with_cap(bytes, bytes.len() as u64, self.header_cap)?;
         let bytes = Bytes::copied(bytes)?;
-        let source = ShardFile { path: None, file: None, header };
+        let source = ShardFile { path: None, file: None, seen: None, header };
         let catalogue = Catalogue::of_one(&source);
         let shards = vec![Arc::new(Shard { source, bytes })];
         Ok(Model { parts: Arc::new(Parts { shards, catalogue }) })
+    }
+}
+
+/// Whether a file has as many bytes as a moment ago.
+fn still_has(file: &File, expected: u64) -> Result<()> {
+    let metadata = file.metadata().map_err(|error| Error::io("ask for the length", error))?;
+    match metadata.len() {
+        found if found < expected => {
+            Err(Error::at_file(ErrorKind::Shrank { expected, found }, found))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the kernel guarantees that the bytes of a file stay as they are.
+fn vouched(file: &File) -> Result<()> {
+    match sys::vouch(file) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(found)) => Err(Error::new(ErrorKind::NotImmutable { found })),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            Err(Error::new(ErrorKind::Unsupported { action: "vouch for a file's bytes" }))
+        }
+        Err(error) => Err(Error::io("ask who vouches for the file", error)),
     }
 }
 

@@ -48,9 +48,12 @@ impl Model {
 }
 
 impl<'a> Scope<'a> {
-    /// The names below this prefix and another.
+    /// The names below this prefix and another; an empty one adds nothing.
     pub fn scope(&self, prefix: &str) -> Scope<'a> {
-        let prefix = self.full_name(prefix).into_owned();
+        let prefix = match prefix {
+            "" => self.prefix.clone(),
+            prefix => self.full_name(prefix).into_owned(),
+        };
         Scope { prefix, ..*self }
     }
 

@@ -47,6 +47,7 @@ impl Shard {
 
     /// The pages, for advice and for asking which are in memory: [`Shard::in_mapping`] tells where in
     /// them a part of the file is.
+    #[inline]
     pub fn mapping(&self) -> &Mapping {
         self.bytes.mapping()
     }

@@ -23,7 +23,8 @@ model.
   --values   looks at the values too, of which the format allows any: for each tensor
              how many are NaN, infinite, zero, the least and the greatest of the
              others, and the index of the first that is no finite number (of BOOL:
-             neither 0 nor 1). Of C64 both parts are counted. The file is mapped: nobody may change it meanwhile.
+             neither 0 nor 1). Of C64 both parts are counted. The file is mapped: nobody may
+             change it meanwhile, and if somebody did it is reported as bad.
 
 Exit status: 0 if all are good, 1 if any is bad. A NaN makes no file bad.
 ";
@@ -41,7 +42,13 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
             Ok(index) => {
                 good(path, &index, output)?;
                 if values {
-                    survey::write(path, output)?;
+                    match survey::write(path, output) {
+                        Err(End::Failed(error)) => {
+                            bad += 1;
+                            writeln!(output, "BAD   {error}")?;
+                        }
+                        ended => ended?,
+                    }
                 }
             }
             Err(error) => {

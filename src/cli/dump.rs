@@ -23,7 +23,8 @@ one number, and the low bits of a byte are the first element.
   --json      one object: {\"values\": [...], \"raw\": [\"hex\", ...]}; floats exactly,
               NaN and infinities as strings
 
-The file is mapped: nobody may change it meanwhile.
+The file is mapped: nobody may change it meanwhile. If somebody did, it is told at
+the end, and what was shown is not to be trusted.
 ";
 
 /// How many elements are shown if nobody says.
@@ -78,9 +79,11 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     let file = model.shards().nth(tensor.shard()).filter(|_| model.shards().len() > 1);
     let file = file.and_then(Shard::path);
     match json {
-        true => write_json(&tensor, &sliced, most, output),
-        false => write_table(&tensor, file, part, &sliced, most, output),
+        true => write_json(&tensor, &sliced, most, output)?,
+        false => write_table(&tensor, file, part, &sliced, most, output)?,
     }
+    // What was shown came byte by byte.
+    Ok(model.still_whole()?)
 }
 
 fn number(argument: &OsStr, what: &str) -> Result<usize, End> {

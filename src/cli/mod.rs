@@ -12,15 +12,18 @@ mod arguments;
 mod check;
 mod demo;
 mod dump;
+mod evict;
 mod layout;
 mod ls;
 mod output;
+mod pages;
 mod sample;
 mod survey;
 mod table;
 mod time;
 mod tour;
 mod values;
+mod warm;
 mod watch;
 
 use arguments::Arguments;
@@ -38,11 +41,14 @@ struct Verb {
     run: fn(Arguments, &mut Output) -> Result<(), End>,
 }
 
-const VERBS: [Verb; 6] = [
+const VERBS: [Verb; 9] = [
     Verb { name: "ls", help: ls::HELP, run: ls::run },
     Verb { name: "check", help: check::HELP, run: check::run },
     Verb { name: "dump", help: dump::HELP, run: dump::run },
     Verb { name: "layout", help: layout::HELP, run: layout::run },
+    Verb { name: "pages", help: pages::HELP, run: pages::run },
+    Verb { name: "warm", help: warm::HELP, run: warm::run },
+    Verb { name: "evict", help: evict::HELP, run: evict::run },
     Verb { name: "time", help: time::HELP, run: time::run },
     Verb { name: "demo", help: demo::HELP, run: demo::run },
 ];
@@ -55,6 +61,9 @@ usage: barest                            the story of one tensor, measured on th
        barest check PATH...              validate models in full
        barest dump PATH TENSOR [N]       values beside their raw bytes
        barest layout PATH                the picture of a file, also as SVG
+       barest pages PATH [PREFIX]        which pages are in memory
+       barest warm PATH [PREFIX...]      read them in, in this order
+       barest evict PATH [PREFIX...]     drop them
        barest time PATH                  ways to bring it into memory, measured
        barest demo DIR                   write the sample model, and broken ones
 
@@ -94,6 +103,8 @@ impl From<io::Error> for End {
 
 /// Runs the program with the arguments it was started with.
 pub fn run() -> ExitCode {
+    // Where there is no guard, a file that is cut while it is mapped ends the program.
+    let _ = barest::sigbus::install();
     let mut arguments = std::env::args_os().skip(1);
     let mut output = Output::new();
     let verb = arguments.next();
@@ -147,11 +158,15 @@ fn tell(end: End) -> ExitCode {
             let path = error.path().unwrap_or(Path::new("")).to_string_lossy();
             const SHOWN: usize = 20;
             let shown: String = lines.by_ref().take(SHOWN).collect();
-            let rest = match lines.count() {
+            let more = match error.kind() {
+                barest::ErrorKind::Faults { more, .. } => *more,
+                _ => 0,
+            };
+            let rest = match lines.count() + more {
                 0 => String::new(),
                 rest => format!("\n  and {rest} more, see barest check"),
             };
-            let count = error.faults().len();
+            let count = error.faults().len() + more;
             (format!("barest: {}: {count} faults{shown}{rest}", Shown(&path)), 1)
         }
         End::Failed(error) => {
@@ -174,8 +189,8 @@ fn index(path: &Path) -> barest::Result<barest::Index> {
 /// Opens a model to look at some of its bytes.
 fn open(path: &Path) -> barest::Result<barest::Model> {
     // SAFETY: the promise is passed on to whoever starts the program: its help says that a file
-    // must not be changed while it is looked at. What breaks it ends this process, or prints wrong
-    // numbers, and nothing else depends on the bytes.
+    // must not be changed while it is looked at. Who breaks it gets wrong numbers, and is told so
+    // afterwards; nothing else depends on the bytes.
     unsafe { index(path)?.map_or_read() }
 }
 

@@ -24,7 +24,8 @@ struct Survey {
     first_bad: Option<usize>,
 }
 
-/// Looks at all values of a file and writes a table of what it found.
+/// Looks at all values of a file and writes a table of what it found; or nothing, if the file changed
+/// meanwhile.
 pub fn write(path: &Path, output: &mut Output) -> Result<(), End> {
     let model = super::open(path)?;
     let mut progress = Progress::new(model.tensors().map(|tensor| tensor.byte_len() as u64).sum());
@@ -34,6 +35,7 @@ pub fn write(path: &Path, output: &mut Output) -> Result<(), End> {
     let mut rows = Vec::new();
     for tensor in model.tensors() {
         let survey = look(&tensor, &mut progress);
+        model.still_whole()?;
         let (least, greatest) = survey.range.unwrap_or(("-".to_owned(), "-".to_owned()));
         rows.push(vec![
             name_cell(tensor.name()),

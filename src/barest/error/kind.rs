@@ -75,6 +75,20 @@ pub enum ErrorKind {
         /// Bytes that are left.
         found: u64,
     },
+    /// The file is no longer what it was when it was opened.
+    Changed {
+        /// What differs.
+        what: &'static str,
+        /// What it was; times in seconds since 1970.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+    /// Nobody guarantees that the file's bytes stay as they are.
+    NotImmutable {
+        /// Why not.
+        found: String,
+    },
     /// The path is a symbolic link to something that is not there.
     DanglingLink {
         /// What the link says.
@@ -271,6 +285,11 @@ pub enum ErrorKind {
         expected: u64,
         /// Bytes of data that the file holds.
         found: u64,
+        /// Whether the file was whole when it was opened, and lost bytes while it was mapped: it was
+        /// cut, or cannot be read. Zeros may have been read instead.
+        /// [`Error::tensor`](super::Error::tensor) is then the one that was asked for,
+        /// [`Error::offset`](super::Error::offset) its first byte not to be trusted.
+        mapped: bool,
     },
     /// The file goes on behind the last tensor.
     TrailingBytes {
@@ -501,6 +520,14 @@ impl Display for ErrorKind {
                 f,
                 "the file ended early, as if it had been cut meanwhile: expected {expected} bytes, found {found}"
             ),
+            Changed { what, expected, found } => write!(
+                f,
+                "the file changed since it was opened: {what}, expected {expected}, found {found}"
+            ),
+            NotImmutable { found } => write!(
+                f,
+                "the kernel does not vouch for its bytes: {found} (a read-only mount or an immutable flag does not count: root can undo it)"
+            ),
             DanglingLink { target } => write!(
                 f,
                 "a symbolic link to {}, which is not there",
@@ -508,7 +535,7 @@ impl Display for ErrorKind {
             ),
             RangeBeyondFile { expected, found } => write!(
                 f,
-                "the part asked for ends behind the file: expected at most {expected}, found {found}"
+                "the part asked for is none of the file: expected an end between its own start and {expected}, found {found}"
             ),
             Foreign { expected, found, promised, advice } => {
                 write!(f, "{found}, not {expected}")?;
@@ -613,7 +640,11 @@ impl Display for ErrorKind {
                     None => f.write_str("before it"),
                 }
             }
-            Truncated { expected, found } => {
+            Truncated { expected, found, mapped: true } => write!(
+                f,
+                "the file lost bytes while it was mapped (cut short, or unreadable): expected {expected} bytes of data, found {found}"
+            ),
+            Truncated { expected, found, mapped: false } => {
                 let missing = expected.saturating_sub(*found);
                 write!(
                     f,

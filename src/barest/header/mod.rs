@@ -29,7 +29,7 @@ use super::error::reserve;
 use super::error::{Error, ErrorKind, Result};
 pub use metadata::Metadata;
 use metadata::Pair;
-pub(super) use names::{NameTable, Named, Unnamed, hash};
+pub(super) use names::{NameTable, Named, Unnamed};
 pub use prefix::{DEFAULT_HEADER_CAP, PREFIX, header_len, or_foreign};
 use reader::{Departures, Parts};
 pub use remarks::Remark;

@@ -43,21 +43,22 @@ impl Header {
 
 /// Appends the next `len` bytes of a stream, or all that come.
 fn take(stream: &mut impl Read, bytes: &mut Vec<u8>, len: usize) -> Result<()> {
-    let end = bytes.len() + len;
-    while bytes.len() < end {
-        let start = bytes.len();
-        let piece = PIECE.min(end - start);
-        bytes.try_reserve(piece).map_err(|_| no_memory())?;
-        bytes.resize(start + piece, 0);
-        let outcome = stream.read(&mut bytes[start..]);
-        bytes.truncate(start + *outcome.as_ref().unwrap_or(&0));
-        match outcome {
+    let mut filled = bytes.len();
+    let end = filled + len;
+    while filled < end {
+        // A piece is made once, in however many bits it comes.
+        if filled == bytes.len() {
+            let piece = PIECE.min(end - filled);
+            bytes.try_reserve(piece).map_err(|_| no_memory())?;
+            bytes.resize(filled + piece, 0);
+        }
+        match stream.read(&mut bytes[filled..]) {
             Ok(0) => break,
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                return Err(Error::io("read", error));
-            }
-            _ => {}
+            Ok(count) => filled = bytes.len().min(filled + count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io("read", error)),
         }
     }
+    bytes.truncate(filled);
     Ok(())
 }

@@ -95,7 +95,8 @@ pub fn prove(records: &[Record], claim: &Claim<'_>) -> Result<u64> {
     let expected = end;
     if found < expected {
         let cut = records.iter().find(|record| record.end > found);
-        let error = Error::at_file(ErrorKind::Truncated { expected, found }, file_len);
+        let error =
+            Error::at_file(ErrorKind::Truncated { expected, found, mapped: false }, file_len);
         return Err(match cut {
             Some(record) => error.in_tensor(claim.strings.get(record.name())),
             None => error,

@@ -14,6 +14,7 @@ use super::super::header::{self, Header, Metadata, PREFIX};
 use super::super::looks_like;
 use super::super::options::OpenOptions;
 use super::super::progress::Progress;
+use super::super::seen::Seen;
 use super::super::sys;
 use super::super::workers::share;
 use std::fmt::{self, Debug, Formatter};
@@ -28,6 +29,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub struct ShardFile {
     pub(in super::super) path: Option<PathBuf>,
     pub(in super::super) file: Option<File>,
+    /// What the file looked like before anything of it was read.
+    pub(in super::super) seen: Option<Seen>,
     pub(in super::super) header: Header,
 }
 
@@ -57,7 +60,7 @@ impl ShardFile {
     /// at all the same.
     pub(super) fn unopened(path: PathBuf) -> Result<ShardFile> {
         let header = Header::from_copy(b"{}".to_vec(), None)?;
-        Ok(ShardFile { path: Some(path), file: None, header })
+        Ok(ShardFile { path: Some(path), file: None, seen: None, header })
     }
 
     /// Whether it is none of those.
@@ -83,8 +86,8 @@ impl Debug for ShardFile {
 
 /// What a path leads to.
 pub enum Opened {
-    /// A regular file, and its length in bytes.
-    File(File, u64),
+    /// A regular file, and what the system tells of it.
+    File(File, FileMetadata),
     Directory,
 }
 
@@ -104,16 +107,16 @@ pub fn open(path: &Path) -> Result<Opened> {
     };
     let metadata = file.metadata().map_err(|error| Error::io("ask for the length", error))?;
     match () {
-        _ if metadata.is_file() => Ok(Opened::File(file, metadata.len())),
+        _ if metadata.is_file() => Ok(Opened::File(file, metadata)),
         _ if metadata.is_dir() => Ok(Opened::Directory),
         _ => Err(not_a_file(&metadata)),
     }
 }
 
-/// Opens a regular file and gives its length in bytes.
-pub fn open_file(path: &Path) -> Result<(File, u64)> {
+/// Opens a regular file.
+pub fn open_file(path: &Path) -> Result<(File, FileMetadata)> {
     match open(path)? {
-        Opened::File(file, len) => Ok((file, len)),
+        Opened::File(file, metadata) => Ok((file, metadata)),
         Opened::Directory => Err(Error::new(ErrorKind::NotAFile { found: "a directory" })),
     }
 }
@@ -161,7 +164,7 @@ pub fn dangling(path: &Path, error: &io::Error) -> Option<PathBuf> {
 }
 
 /// Reads and proves the header of a model that is `range` of a file.
-pub fn read_header(file: &File, range: &Range<u64>, cap: u32) -> Result<Header> {
+fn read_header(file: &File, range: &Range<u64>, cap: u32) -> Result<Header> {
     let (start, len) = (range.start, range.end - range.start);
     let mut prefix = [0; PREFIX];
     let prefix = &mut prefix[..len.min(PREFIX as u64) as usize];
@@ -180,12 +183,24 @@ pub fn read_header(file: &File, range: &Range<u64>, cap: u32) -> Result<Header> 
     Ok(header.moved_to(start))
 }
 
+/// Proves the header of a model that is a part of an open file.
+pub fn read_part(
+    path: &Path,
+    file: File,
+    metadata: &FileMetadata,
+    range: Range<u64>,
+    options: &OpenOptions,
+) -> Result<ShardFile> {
+    let seen = Some(Seen::of(metadata));
+    let header = read_header(&file, &range, options.header_cap)?;
+    Ok(ShardFile { path: Some(path.to_owned()), file: Some(file), seen, header })
+}
+
 /// Opens a file and proves its header. Errors name the path.
 pub fn read(path: &Path, options: &OpenOptions) -> Result<ShardFile> {
     let steps = || {
-        let (file, len) = open_file(path)?;
-        let header = read_header(&file, &(0..len), options.header_cap)?;
-        Ok(ShardFile { path: Some(path.to_owned()), file: Some(file), header })
+        let (file, metadata) = open_file(path)?;
+        read_part(path, file, &metadata, 0..metadata.len(), options)
     };
     steps().map_err(|error: Error| error.in_file(path))
 }

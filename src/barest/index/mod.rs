@@ -31,6 +31,7 @@ pub(super) use places::Headers;
 use places::Places;
 use source::Source;
 use std::fmt::{self, Debug, Formatter};
+use std::fs::{File, Metadata};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use weight_map::WeightMap;
@@ -88,7 +89,8 @@ impl Index {
     /// The same of a model that is `range` of a larger file, in bytes: it may begin and end
     /// anywhere. All offsets are those of the file.
     ///
-    /// Fails with [`RangeBeyondFile`](ErrorKind::RangeBeyondFile) if the file is shorter.
+    /// Fails with [`RangeBeyondFile`](ErrorKind::RangeBeyondFile) if the file is shorter, or the
+    /// range ends before it starts.
     pub fn open_range(path: impl AsRef<Path>, range: Range<u64>) -> Result<Index> {
         OpenOptions::new().index_range(path, range)
     }
@@ -205,7 +207,7 @@ impl OpenOptions {
         let path = path.as_ref();
         match files::open(path).map_err(|error| error.in_file(path))? {
             Opened::File(..) if source::is_index(path) => self.with_index(path, Vec::new()),
-            Opened::File(file, len) => self.one_file(path, file, 0..len),
+            Opened::File(file, metadata) => self.one_file(path, file, &metadata, 0..metadata.len()),
             Opened::Directory => match source::look_into(path)? {
                 Source::Index { index, beside } => self.with_index(&index, beside),
                 Source::Files(files) => self.files(&files, Some(path)),
@@ -223,18 +225,31 @@ impl OpenOptions {
     /// [`Index::open_range`] with these options.
     pub fn index_range(&self, path: impl AsRef<Path>, range: Range<u64>) -> Result<Index> {
         let path = path.as_ref();
-        let (file, len) = files::open_file(path).map_err(|error| error.in_file(path))?;
+        let (file, metadata) = files::open_file(path).map_err(|error| error.in_file(path))?;
+        let len = metadata.len();
         if range.start > range.end || range.end > len {
             let kind = ErrorKind::RangeBeyondFile { expected: len, found: range.end };
             return Err(Error::at_file(kind, range.start).in_file(path));
         }
-        self.one_file(path, file, range)
+        self.one_file(path, file, &metadata, range)
     }
 
-    fn one_file(&self, path: &Path, file: std::fs::File, range: Range<u64>) -> Result<Index> {
-        let header = files::read_header(&file, &range, self.header_cap)
-            .map_err(|error| error.in_file(path))?;
-        let file = ShardFile { path: Some(path.to_owned()), file: Some(file), header };
+    fn one_file(
+        &self,
+        path: &Path,
+        file: File,
+        metadata: &Metadata,
+        range: Range<u64>,
+    ) -> Result<Index> {
+        if let Some(progress) = &self.progress {
+            progress.expect_shards(1);
+            progress.check()?;
+        }
+        let outcome = files::read_part(path, file, metadata, range, self);
+        if let Some(progress) = &self.progress {
+            progress.shard_done();
+        }
+        let file = outcome.map_err(|error| error.in_file(path))?;
         let catalogue = Catalogue::of_one(&file);
         Ok(Index { files: vec![file], catalogue, options: self.clone() })
     }
@@ -272,12 +287,14 @@ impl OpenOptions {
         // 1. The files.
         let shard_path = |shard: usize| directory.join(&*index.shard(shard));
         let outcomes = files::read_all(index.shard_count(), shard_path, self)?;
+        let is_whole = outcomes.iter().all(Result::is_ok);
+        let tensors = if is_whole { Vec::new() } else { index.counts()? };
         let mut files = vector(index.shard_count())?;
         for (shard, outcome) in outcomes.into_iter().enumerate() {
             files.push(match outcome {
                 Ok(file) => file,
                 Err(error) => {
-                    faults.push(missing(error, || index.tensors_of(shard)));
+                    faults.push(missing(error, tensors[shard]));
                     ShardFile::unopened(shard_path(shard))?
                 }
             });
@@ -286,10 +303,11 @@ impl OpenOptions {
         let (places, unassigned) = Places::assigned(&files, &index, &mut faults)?;
         faults.into_result(Some(path), files.len())?;
         // 3. What is beside them.
-        let is_ignored = |path: &PathBuf| {
-            let name = path.file_name().map(|name| name.to_string_lossy());
-            name.is_none_or(|name| !index.names_shard(&name))
-        };
+        let mut named: Vec<&Path> = vector(files.len())?;
+        named.extend(files.iter().filter_map(ShardFile::path));
+        named.sort_unstable();
+        // As paths: `./a` is `a`.
+        let is_ignored = |path: &PathBuf| named.binary_search(&&**path).is_err();
         let summary = Summary {
             index: Some(path.to_owned()),
             ignored: beside.into_iter().filter(is_ignored).collect(),
@@ -301,7 +319,8 @@ impl OpenOptions {
     }
 
     fn weight_map(&self, path: &Path, faults: &mut Faults) -> Result<WeightMap> {
-        let (file, len) = files::open_file(path)?;
+        let (file, metadata) = files::open_file(path)?;
+        let len = metadata.len();
         if len > u64::from(self.header_cap) {
             let expected = u64::from(self.header_cap);
             return Err(Error::new(ErrorKind::IndexTooLong { expected, found: len }));
@@ -310,7 +329,9 @@ impl OpenOptions {
         let mut text = zeros(len as usize)?;
         read_exact_at(&file, &mut text, 0)?;
         let first = &text[..text.len().min(looks_like::ENOUGH)];
-        if !text.trim_ascii_start().starts_with(b"{") {
+        // Of JSON, whatever mark stands before it, the reader says where it is none of an index.
+        let json = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text).trim_ascii_start();
+        if !matches!(json.first(), Some(b'{' | b'[')) {
             let index = "the index of a sharded model";
             looks_like::identify(first).map_or(Ok(()), |other| Err(other.instead_of(index)))?;
         }
@@ -324,13 +345,13 @@ impl OpenOptions {
 }
 
 /// The fault that a shard could not be opened; where it is not there, with what it takes along.
-fn missing(error: Error, tensors: impl Fn() -> usize) -> Error {
+fn missing(error: Error, tensors: usize) -> Error {
     let link = match error.kind() {
         ErrorKind::DanglingLink { target } => Some(target.clone()),
         ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => None,
         _ => return error,
     };
-    let missing = Error::new(ErrorKind::MissingShard { tensors: tensors(), link });
+    let missing = Error::new(ErrorKind::MissingShard { tensors, link });
     match error.path() {
         Some(path) => missing.in_file(path),
         None => missing,

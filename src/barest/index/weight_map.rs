@@ -94,14 +94,15 @@ impl WeightMap {
         u64::from(entry.tensor.start)
     }
 
-    /// Whether a shard has this name.
-    pub fn names_shard(&self, name: &str) -> bool {
-        self.shards.binary_search_by(|shard| (*shard.resolve(&self.text)).cmp(name)).is_ok()
-    }
-
-    /// How many entries a shard has. Looks at all of them: for messages.
-    pub fn tensors_of(&self, shard: usize) -> usize {
-        self.entries.iter().filter(|entry| entry.shard as usize == shard).count()
+    /// How many entries each shard has. Looks at all of them: for messages.
+    pub fn counts(&self) -> Result<Vec<usize>> {
+        let mut counts: Vec<usize> = zeros(self.shard_count())?;
+        for entry in &self.entries {
+            if let Some(count) = counts.get_mut(entry.shard as usize) {
+                *count += 1;
+            }
+        }
+        Ok(counts)
     }
 }
 
@@ -274,7 +275,7 @@ mod tests {
             map.entries.iter().map(|entry| (map.tensor(entry), entry.shard)).collect();
         assert_eq!(told, [("b".into(), 1), ("a".into(), 0), ("c".into(), 1)]);
         assert_eq!(map.total_size, Some(12));
-        assert_eq!((map.shard_count(), map.tensors_of(0), map.tensors_of(1)), (2, 1, 2));
+        assert_eq!(map.counts().unwrap(), [1, 2]);
         assert_eq!(map.offset(&map.entries[0]), 28);
     }
 
@@ -347,6 +348,6 @@ mod tests {
         assert_eq!((map.shard_count(), faults), (1, 2));
         let shards: Vec<u32> = map.entries.iter().map(|entry| entry.shard).collect();
         assert_eq!(shards, [NOWHERE, 0, NOWHERE, NOWHERE]);
-        assert_eq!(map.tensors_of(0), 1);
+        assert_eq!(map.counts().unwrap(), [1]);
     }
 }

@@ -1,7 +1,10 @@
 //! How is memory given back for what is not used now?
 
 use super::super::error::{Error, ErrorKind, Result};
-use super::{PageCount, Pages};
+use super::super::mapping::Mapping;
+use super::super::sys::Advice;
+use super::{PageCount, Pages, Run};
+use std::io;
 
 /// What dropping pages did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,11 +31,31 @@ impl Pages {
         }
         let before = self.count()?;
         for run in &self.runs {
-            let Some(file) = run.shard.file() else { continue };
-            let start = run.shard.mapping_start();
-            let dropped = run.shard.mapping().drop_pages(file, start, run.in_mapping());
-            dropped.map_err(|error| run.error(Error::io("drop pages", error)))?;
+            run.evict().map_err(|error| run.error(Error::io("drop pages", error)))?;
         }
         Ok(Eviction { before, after: self.count()? })
+    }
+}
+
+impl Run {
+    fn evict(&self) -> io::Result<()> {
+        let Some(file) = self.shard.file() else { return Ok(()) };
+        let (mapping, start, range) =
+            (self.shard.mapping(), self.shard.mapping_start(), self.in_mapping());
+        mapping.drop_pages(file, start, range.clone())?;
+        // What is left may be part of a large folio, which Linux splits only for a process that has it
+        // mapped. To map what is in memory costs no reading.
+        let left = mapping.residency(range.clone())?;
+        let page_size = Mapping::page_size();
+        let mut mapped_again = false;
+        for page in (0..).zip(left.iter()).filter_map(|(page, is_there)| is_there.then_some(page)) {
+            let at = (left.first_page() + page) * page_size;
+            let part = at.max(range.start)..(at + page_size).min(range.end);
+            mapped_again |= mapping.advise(part, Advice::PopulateRead).is_ok();
+        }
+        match mapped_again {
+            true => mapping.drop_pages(file, start, range),
+            false => Ok(()),
+        }
     }
 }

@@ -7,6 +7,7 @@
 //! ```text
 //!   64-bit Linux, Android, Apple, BSDs   posix.rs + the numbers in linux.rs | apple.rs | bsd.rs
 //!   everything else (Windows, 32-bit)    other.rs: no mapping, memory from the allocator
+//!   SIGBUS, where a lost page is one     sigbus/, which says itself where that is
 //! ```
 
 macro_rules! on_posix {
@@ -55,6 +56,12 @@ on_posix! {
     mod file_system;
     mod limits;
     mod paging;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    mod vouch;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub use vouch::vouch;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub use elsewhere::vouch;
     mod posix;
     pub use file_system::better_read;
     pub use limits::{Available, Limit, available_memory, of_mappings, of_open_files};
@@ -70,12 +77,27 @@ on_posix! {
 
 elsewhere! {
     mod other;
+    pub use elsewhere::vouch;
     pub use other::{
         Available, Limit, advise, available_memory, better_read, bring_in, drop_pages, lock,
         map_anonymous, map_file, of_locked_memory, of_mappings, of_open_files, open, page_faults,
         page_size, protect, release, residency, tells_residency, terminal_columns, unlock,
     };
 }
+
+pub mod sigbus;
+
+// Only Linux vouches for a file.
+#[cfg(not(all(target_pointer_width = "64", any(target_os = "linux", target_os = "android"))))]
+mod elsewhere {
+    /// [`Unsupported`](std::io::ErrorKind::Unsupported): nobody to ask.
+    pub fn vouch(_: &std::fs::File) -> std::io::Result<Result<(), String>> {
+        Err(super::unsupported("vouching for a file's bytes"))
+    }
+}
+
+#[cfg(test)]
+mod ask_c;
 
 use std::fs::File;
 use std::io;

@@ -307,44 +307,11 @@ fn check(status: c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::super::super::skip::skip;
+    use super::super::ask_c::assert_c_agrees;
     use super::super::{limits, paging};
     use super::*;
     use std::mem::offset_of;
     use std::process::Command;
-
-    /// Prints each name that the headers define as `NAME VALUE`, and the others not at all.
-    fn ask_the_c_compiler(expressions: &[&str]) -> Option<String> {
-        let directory = std::env::temp_dir().join(format!("barest-cc-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let (source, program) = (directory.join("ask.c"), directory.join("ask"));
-        let mut text = String::from(
-            "#define _GNU_SOURCE\n#include <stddef.h>\n#include <stdio.h>\n#include <fcntl.h>\n\
-             #include <unistd.h>\n#include <sys/mman.h>\n#include <sys/ioctl.h>\n\
-             #include <sys/types.h>\n#include <sys/resource.h>\nint main(void) {\n",
-        );
-        for expression in expressions {
-            // A macro that old headers lack is left out; sizeof and offsetof are no macros.
-            let is_macro = expression.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-            let (guard, end) = match is_macro && !expression.starts_with("_SC_") {
-                true => (format!("#ifdef {expression}\n"), "#endif\n"),
-                false => (String::new(), ""),
-            };
-            text += &format!(
-                "{guard}printf(\"%s %llu\\n\", \"{expression}\", (unsigned long long)({expression}));\n{end}"
-            );
-        }
-        text += "return 0;\n}\n";
-        std::fs::write(&source, text).unwrap();
-        let built = Command::new("cc").arg(&source).arg("-o").arg(&program).output();
-        let Ok(built) = built else {
-            skip("cc", "no C compiler to ask for the constants");
-            return None;
-        };
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        let answer = Command::new(&program).output().unwrap().stdout;
-        std::fs::remove_dir_all(&directory).unwrap();
-        Some(String::from_utf8(answer).unwrap())
-    }
 
     #[test]
     fn the_c_compiler_agrees_on_every_constant_size_and_offset() {
@@ -393,17 +360,9 @@ mod tests {
             ("sizeof(struct winsize)", size_of::<WindowSize>() as u64),
             ("offsetof(struct winsize, ws_col)", offset_of!(WindowSize, columns) as u64),
         ];
-        let expressions: Vec<&str> = ours.iter().map(|(name, _)| *name).collect();
-        let Some(answer) = ask_the_c_compiler(&expressions) else { return };
-        let mut asked = 0;
-        for line in answer.lines() {
-            let (name, value) = line.rsplit_once(' ').unwrap();
-            let (_, our_value) = ours.iter().find(|(our_name, _)| *our_name == name).unwrap();
-            assert_eq!(value, our_value.to_string(), "{name}: C says {value}");
-            asked += 1;
-        }
-        // Headers may be older than the youngest advice, but not older than the rest.
-        assert!(asked + 3 >= ours.len(), "C knew only {asked} of {}:\n{answer}", ours.len());
+        let headers =
+            ["fcntl.h", "unistd.h", "sys/mman.h", "sys/ioctl.h", "sys/types.h", "sys/resource.h"];
+        assert_c_agrees(&headers, &ours);
     }
 
     #[test]

@@ -43,13 +43,15 @@ impl<'a, E: Element> Elements<'a, E> {
         arrays(self.bytes)
     }
 
-    /// Element `index` in C order; `None` beyond the last.
+    /// Element `index` in C order; `None` beyond the last. Reports no loss: ask
+    /// [`Model::still_whole`](super::super::Model::still_whole) after use.
     pub fn get(&self, index: usize) -> Option<E::Value> {
         let group = self.raw().get(index / E::PER_GROUP)?;
         Some(E::read(group, index % E::PER_GROUP))
     }
 
-    /// All elements in C order.
+    /// All elements in C order. Reports no loss: ask
+    /// [`Model::still_whole`](super::super::Model::still_whole) after use.
     pub fn iter(
         &self,
     ) -> impl ExactSizeIterator<Item = E::Value> + DoubleEndedIterator + Clone + use<'a, E> {
@@ -83,7 +85,9 @@ impl<'a, E: Element> Elements<'a, E> {
     }
 
     /// Writes all elements into `values`, which must have exactly as many places; if not,
-    /// [`WrongLength`](ErrorKind::WrongLength) and nothing is written.
+    /// [`WrongLength`](ErrorKind::WrongLength) and nothing is written. If the guard noted that bytes
+    /// of theirs were lost, [`Truncated`](ErrorKind::Truncated), and what was written is not to be
+    /// used; so it is with all that follow.
     pub fn read_into(&self, values: &mut [E::Value]) -> Result<()> {
         self.expect_len(values.len())?;
         for (values, group) in values.chunks_exact_mut(E::PER_GROUP).zip(self.raw()) {
@@ -91,14 +95,25 @@ impl<'a, E: Element> Elements<'a, E> {
                 *value = E::read(group, place);
             }
         }
-        Ok(())
+        self.check_read()
     }
 
     /// All elements in new memory. Fails if there is no such memory.
     pub fn to_vec(&self) -> Result<Vec<E::Value>> {
         let mut values = reserve(self.len(), &self.tensor)?;
         values.extend(self.iter());
+        self.check_read()?;
         Ok(values)
+    }
+
+    /// For after a loop over all of its bytes: were they the file's?
+    #[inline]
+    fn check_read(&self) -> Result<()> {
+        self.tensor.check_read(|| {
+            let before = self.bytes.as_ptr() as usize - self.tensor.bytes().as_ptr() as usize;
+            let start = self.tensor.file_range().start + before as u64;
+            std::iter::once(start..start + self.bytes.len() as u64)
+        })
     }
 
     fn expect_len(&self, found: usize) -> Result<()> {
@@ -112,11 +127,11 @@ impl<'a, E: Element> Elements<'a, E> {
 impl<E: Float> Elements<'_, E> {
     /// Writes all elements into `values` as `f32`, many at a time; if it has not exactly as many
     /// places, [`WrongLength`](ErrorKind::WrongLength) and nothing is written. Exact, but for F64,
-    /// which is rounded to the nearest.
+    /// which is rounded to the nearest. Lost bytes are reported as by [`Elements::read_into`].
     pub fn read_f32(&self, values: &mut [f32]) -> Result<()> {
         self.expect_len(values.len())?;
         E::widen(self.raw(), values);
-        Ok(())
+        self.check_read()
     }
 
     /// The same into new memory. Fails if there is no such memory.
@@ -124,15 +139,19 @@ impl<E: Float> Elements<'_, E> {
         let mut values = reserve(self.len(), &self.tensor)?;
         values.resize(self.len(), 0.0);
         E::widen(self.raw(), &mut values);
+        self.check_read()?;
         Ok(values)
     }
 
     /// The sum of the products of all elements, as `f32`, and as many factors, in the order that
     /// [`LANES`](super::super::decode::LANES) tells. Nothing is copied: a matrix times a vector is one
-    /// of these for each row. [`WrongLength`](ErrorKind::WrongLength) for another number of factors.
+    /// of these for each row. [`WrongLength`](ErrorKind::WrongLength) for another number of factors;
+    /// [`Truncated`](ErrorKind::Truncated) for bytes of theirs that the guard noted as lost.
     pub fn dot(&self, factors: &[f32]) -> Result<f32> {
         self.expect_len(factors.len())?;
-        Ok(E::dot(self.raw(), factors))
+        let sum = E::dot(self.raw(), factors);
+        self.check_read()?;
+        Ok(sum)
     }
 }
 

@@ -81,7 +81,7 @@ impl<'a> Floats<'a> {
         self.bytes.is_empty()
     }
 
-    /// Element `index` in C order; `None` beyond the last.
+    /// As [`Elements::get`].
     pub fn get(&self, index: usize) -> Option<f32> {
         use super::super::decode::Float;
         fn one<E: Float>(elements: Elements<'_, E>, index: usize) -> Option<f32> {
@@ -90,7 +90,7 @@ impl<'a> Floats<'a> {
         with_elements!(self, elements => one(elements, index))
     }
 
-    /// All elements in C order.
+    /// As [`Elements::iter`].
     pub fn iter(
         &self,
     ) -> impl ExactSizeIterator<Item = f32> + DoubleEndedIterator + Clone + use<'a> {

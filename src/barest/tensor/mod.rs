@@ -17,6 +17,7 @@
 mod borrow;
 mod elements;
 mod floats;
+mod present;
 mod sliced;
 
 pub use elements::{Bf16View, Elements};
@@ -95,7 +96,8 @@ impl<'a> TensorView<'a> {
     }
 
     /// Its data, little-endian, elements below 8 bits packed. Copies nothing. Touching a byte for
-    /// the first time faults its page in.
+    /// the first time faults its page in. A slice can report no loss: ask
+    /// [`Model::still_whole`](super::Model::still_whole) after use, also of what is made of it.
     pub fn bytes(&self) -> &'a [u8] {
         self.shard.slice(self.file_range())
     }
@@ -106,7 +108,8 @@ impl<'a> TensorView<'a> {
         borrow::alignment(self.bytes())
     }
 
-    /// Its elements as arrays of their bytes: any address, any byte order, no copy. `N` is the
+    /// Its elements as arrays of their bytes, with what is said of
+    /// [`bytes`](TensorView::bytes): any address, any byte order, no copy. `N` is the
     /// bytes of an element; another number, or a dtype below 8 bits, is
     /// [`WrongDtype`](ErrorKind::WrongDtype).
     pub fn chunks<const N: usize>(&self) -> Result<&'a [[u8; N]]> {
@@ -116,7 +119,8 @@ impl<'a> TensorView<'a> {
         Err(self.wrong_dtype(Cow::Owned(format!("{N} byte{}", if N == 1 { "" } else { "s" }))))
     }
 
-    /// Its elements as a slice of numbers, borrowed from the file. No copy.
+    /// Its elements as a slice of numbers, borrowed from the file, with what is said of
+    /// [`bytes`](TensorView::bytes). No copy.
     ///
     /// Fails with [`WrongDtype`](ErrorKind::WrongDtype) if `T` does not stand for its dtype (see
     /// [`Plain::DTYPES`]), with [`Misaligned`](ErrorKind::Misaligned) if its address does not suit
@@ -134,13 +138,18 @@ impl<'a> TensorView<'a> {
     /// Another dtype than `E`'s is [`WrongDtype`](ErrorKind::WrongDtype).
     ///
     /// Of BOOL every byte is looked at first, and one that is neither 0 nor 1 is
-    /// [`NotABool`](ErrorKind::NotABool); of other dtypes no page is faulted in.
+    /// [`NotABool`](ErrorKind::NotABool); of other dtypes no page is faulted in. If the guard noted
+    /// that bytes of a BOOL tensor were lost: [`Truncated`](ErrorKind::Truncated).
     pub fn elements<E: Element>(&self) -> Result<Elements<'a, E>> {
         if self.dtype() != E::DTYPE {
             return Err(self.wrong_dtype(Cow::Borrowed(E::DTYPE.name())));
         }
         let bytes = self.bytes();
-        if let Some(index) = E::first_invalid(arrays(bytes)) {
+        let first_invalid = E::first_invalid(arrays(bytes));
+        if E::DTYPE == Dtype::Bool {
+            self.check_read(|| std::iter::once(self.file_range()))?;
+        }
+        if let Some(index) = first_invalid {
             let found = bytes.get(index).copied().unwrap_or_default();
             return Err(self.error(ErrorKind::NotABool { index, found }));
         }

@@ -62,7 +62,8 @@ impl<'a> Sliced<'a> {
         self.selection.byte_len() as usize
     }
 
-    /// Its bytes, run by run in C order, borrowed from the file.
+    /// Its bytes, run by run in C order, borrowed from the file. Runs can report no loss: ask
+    /// [`Model::still_whole`](super::super::Model::still_whole) after use, also of the following two.
     pub fn runs(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.tensor.bytes();
         let runs: Runs = self.selection.runs();
@@ -86,7 +87,8 @@ impl<'a> Sliced<'a> {
     }
 
     /// Copies its bytes, in C order, into a buffer of exactly so many; another length is
-    /// [`WrongByteLength`](ErrorKind::WrongByteLength), and nothing is written.
+    /// [`WrongByteLength`](ErrorKind::WrongByteLength), and nothing is written. If the guard noted that
+    /// bytes of its were lost, [`Truncated`](ErrorKind::Truncated), and the copy is not to be used.
     pub fn copy_to(&self, buffer: &mut [u8]) -> Result<()> {
         let (expected, found) = (self.byte_len(), buffer.len());
         if expected != found {
@@ -98,10 +100,10 @@ impl<'a> Sliced<'a> {
             here.copy_from_slice(run);
             rest = behind;
         }
-        Ok(())
+        self.tensor.check_read(|| self.file_ranges())
     }
 
-    /// Its elements as values, in C order, read when asked for. Another dtype than `E`'s is
+    /// Its elements as values, in C order, read when asked for: an iterator can report no loss. Another dtype than `E`'s is
     /// [`WrongDtype`](ErrorKind::WrongDtype). Of BOOL every byte of the tensor is looked at first.
     pub fn values<E: Element>(&self) -> Result<impl Iterator<Item = E::Value> + use<'a, E>> {
         self.tensor.elements::<E>()?;
@@ -111,7 +113,8 @@ impl<'a> Sliced<'a> {
         }))
     }
 
-    /// Writes its elements into `values` as `f32`, in C order; see [`TensorView::read_f32`].
+    /// Writes its elements into `values` as `f32`, in C order; see [`TensorView::read_f32`]. Lost bytes
+    /// are reported as by [`Sliced::copy_to`].
     pub fn read_f32(&self, values: &mut [f32]) -> Result<()> {
         self.tensor.floats()?;
         self.expect_len(self.len(), values.len())?;
@@ -128,7 +131,7 @@ impl<'a> Sliced<'a> {
             Bf16 Bf16, F16 F16, F32 f32, F64 f64, F8E4M3 F8E4M3, F8E5M2 F8E5M2, F8E8M0 F8E8M0,
             F8E4M3Fnuz F8E4M3Fnuz, F8E5M2Fnuz F8E5M2Fnuz, F6E2M3 F6E2M3, F6E3M2 F6E3M2, F4 F4
         );
-        Ok(())
+        self.tensor.check_read(|| self.file_ranges())
     }
 
     /// The same into new memory. Fails if there is no such memory.

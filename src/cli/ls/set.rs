@@ -39,9 +39,12 @@ pub fn notes(index: &Index) -> Vec<String> {
         notes.push(format!("ignored beside it: {}", Shown(&names.join(", "))));
     }
     if summary.unassigned > 0 {
+        let (count, are) = match summary.unassigned {
+            1 => ("1 tensor".to_owned(), "is"),
+            count => (format!("{count} tensors"), "are"),
+        };
         notes.push(format!(
-            "{} tensors of the shards are not assigned to them by the index, and left out",
-            summary.unassigned
+            "{count} of the shards {are} not assigned to them by the index, and left out"
         ));
     }
     notes.extend(cannot_be_mapped(index));
@@ -53,7 +56,12 @@ fn cannot_be_mapped(index: &Index) -> Option<String> {
     let file = index.shards().iter().find_map(|file| file.file())?;
     // Nothing is read by it, and it is given back at once.
     let refused = Mapping::open(file).err()?;
-    Some(format!("cannot be mapped here ({refused}): open reads it into memory"))
+    // What has reached a limit, or is too long, is not read in its place.
+    const ENODEV: i32 = 19;
+    let reads =
+        refused.kind() == io::ErrorKind::Unsupported || refused.raw_os_error() == Some(ENODEV);
+    let instead = if reads { ": open reads it into memory" } else { "" };
+    Some(format!("cannot be mapped here ({refused}){instead}"))
 }
 
 fn file_name(path: &Path) -> String {

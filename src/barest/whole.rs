@@ -1,0 +1,49 @@
+//! Are a shard's bytes still those that were opened?
+//!
+//! Two witnesses are asked: the descriptor that the shard holds, what the file looks like by now;
+//! and the guard, whether zeros had to stand in for bytes of the mapping. Never the path: it may
+//! lead to another file, and that is fine.
+
+use super::bytes::Backing;
+use super::error::{Error, ErrorKind, Result};
+use super::shard::Shard;
+
+impl Shard {
+    /// [`Model::still_whole`](super::Model::still_whole) of this file alone.
+    pub fn still_whole(&self) -> Result<()> {
+        let looks = match (&self.source.file, &self.source.seen) {
+            (Some(file), Some(seen)) => seen.compare(file),
+            _ => Ok(()),
+        };
+        let cut = match looks.as_ref().map_err(Error::kind) {
+            Err(&ErrorKind::Shrank { found, .. }) if *self.backing() == Backing::Mapped => {
+                Some(found)
+            }
+            _ => None,
+        };
+        let lost = cut.into_iter().chain(self.lost_from()).min();
+        lost.map_or(looks, |lost| Err(self.lost_at(lost))).map_err(|error| self.source.error(error))
+    }
+
+    /// The error for what was lost from an offset on, with the first tensor that it concerns.
+    fn lost_at(&self, lost: u64) -> Error {
+        let error = Error::at_file(self.truncated_at(lost), lost);
+        let mut tensors = (0..self.header().len()).map(|number| self.header().info(number));
+        match tensors.find(|tensor| tensor.file_range().end > lost) {
+            Some(tensor) => error.in_tensor(tensor.name()),
+            None => error,
+        }
+    }
+
+    /// The poison mark, in bytes from the start of the file. Ask after reading.
+    #[inline]
+    pub(super) fn lost_from(&self) -> Option<u64> {
+        self.mapping().poisoned().map(|lost| self.mapping_start() + lost as u64)
+    }
+
+    /// The kind of error for bytes of the file that were lost from an offset on.
+    pub(super) fn truncated_at(&self, offset: u64) -> ErrorKind {
+        let found = offset.saturating_sub(self.header().data_start());
+        ErrorKind::Truncated { expected: self.header().data_len(), found, mapped: true }
+    }
+}
