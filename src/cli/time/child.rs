@@ -39,6 +39,7 @@ pub fn run(
             };
             run.all_tensors(&model)?;
             run.meter.stop();
+            model.still_whole()?;
             writeln!(output, "{TOUCHED}")?;
             output.flush()?;
             // All of them hold their memory while each is weighed.
@@ -107,6 +108,8 @@ impl Run {
             _ => {
                 let model = map(path)?;
                 self.mapped(strategy, &model, threads)?;
+                self.meter.stop();
+                model.still_whole()?;
                 self.tell(&model, output)
             }
         }

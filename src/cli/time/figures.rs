@@ -140,8 +140,11 @@ impl Meter {
         self.figures.set(figure, Some(value));
     }
 
-    /// Stops the clock, reads the counters.
+    /// Stops the clock, reads the counters; the first time counts.
     pub fn stop(&mut self) {
+        if self.figures.get(Figure::All).is_some() {
+            return;
+        }
         self.note(Figure::All);
         if let (Some(before), Some(after)) = (self.faults, page_faults()) {
             self.figures.set(Figure::Minor, Some(after.minor - before.minor));
