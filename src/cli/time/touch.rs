@@ -154,7 +154,7 @@ mod tests {
         let mut end = 0;
         let mut header = String::new();
         for (name, len) in tensors {
-            let comma = if end > 0 { "," } else { "" };
+            let comma = if header.is_empty() { "" } else { "," };
             header += &format!(
                 "{comma}\"{name}\":{{\"dtype\":\"U8\",\"shape\":[{len}],\"data_offsets\":[{end},{}]}}",
                 end + len
