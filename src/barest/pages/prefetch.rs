@@ -1,7 +1,7 @@
 //! How are pages in memory before they are needed, in the order in which they are?
 //!
 //! ```text
-//!   parts ──▶ pieces of 8 MiB, in the order of use ──▶ two threads take one after the other:
+//!   parts ──▶ pieces of 4 MiB, in the order of use ──▶ four threads take one after the other:
 //!             │                                         is it there? else read it in, and map it
 //!             └ a flag for each: whoever needs a tensor waits for its pieces, and not for all
 //! ```
@@ -77,10 +77,12 @@ impl Drop for AtWork {
     }
 }
 
-/// One step: large enough for any disk, small enough to wait for.
-const PIECE: u64 = 8 << 20;
+/// One step: two huge pages, which is what Linux reads at one fault of memory advised for them. In a
+/// longer step the third would be read as the device's read-ahead likes it, and that may be 128 KiB.
+const PIECE: u64 = 4 << 20;
 
-const HELPERS: usize = 2;
+/// So many steps are asked of the disk at a time; they wait, and take no processor.
+const HELPERS: usize = 4;
 
 /// The size of a huge page on most machines; shorter runs have no use for one.
 const HUGE_PAGE: u64 = 2 << 20;
