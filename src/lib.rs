@@ -61,6 +61,10 @@ struct Note09;
 struct Note10;
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/11-cold-starts.md")]
+struct Note11;
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/12-a-haircut.md")]
 struct Note12;
 

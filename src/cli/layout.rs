@@ -5,7 +5,7 @@ mod keep;
 mod picture;
 mod runs;
 mod scale;
-mod svg;
+pub mod svg;
 mod terminal;
 
 use super::End;
@@ -14,7 +14,7 @@ use super::output::Output;
 use barest::ShardFile;
 use barest::escape::Shown;
 use picture::Picture;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 pub const HELP: &str = "\
@@ -39,14 +39,7 @@ are not counted there. Of a model of several files each is drawn, one below the 
 ";
 
 pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
-    let svg = arguments.option("--svg")?;
-    if let Some("") = svg.as_deref() {
-        return Err(arguments.usage("--svg needs the name of a file".to_owned()));
-    }
-    // Arguments are taken as text; written under another name the picture would not be found.
-    if svg.as_ref().is_some_and(|file| file.contains(char::REPLACEMENT_CHARACTER)) {
-        return Err(arguments.usage("the name of the file for --svg must be UTF-8".to_owned()));
-    }
+    let svg = svg_option(&mut arguments)?;
     let positional = arguments.positional()?;
     let [path] = &positional[..] else {
         let found = positional.len();
@@ -64,13 +57,50 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
             }
         }
         Some("-") => output.write_all(svg::draw(&pictures).as_bytes())?,
-        Some(file) => {
-            let drawn = svg::draw(&pictures);
-            let shown = Shown(file);
-            keep::write(Path::new(file), drawn.as_bytes(), svg::MARK.as_bytes())
-                .map_err(|error| End::Bad(format!("cannot write {shown}: {error}")))?;
-            writeln!(output, "{shown}  {} bytes, for a browser", drawn.len())?;
-        }
+        Some(file) => deliver(file, &svg::draw(&pictures), svg::MARK, true, output)?,
     }
     Ok(())
+}
+
+/// Takes `--svg FILE`, for each verb that draws.
+pub fn svg_option(arguments: &mut Arguments) -> Result<Option<String>, End> {
+    let svg = arguments.option("--svg")?;
+    if let Some("") = svg.as_deref() {
+        return Err(arguments.usage("--svg needs the name of a file".to_owned()));
+    }
+    // Arguments are taken as text; written under another name the picture would not be found.
+    if svg.as_ref().is_some_and(|file| file.contains(char::REPLACEMENT_CHARACTER)) {
+        return Err(arguments.usage("the name of the file for --svg must be UTF-8".to_owned()));
+    }
+    Ok(svg)
+}
+
+/// Writes a picture that begins with `mark` into a file, where nothing else is lost, and says so if
+/// that is wanted.
+pub fn deliver(
+    file: &str,
+    drawn: &str,
+    mark: &str,
+    say_so: bool,
+    output: &mut Output,
+) -> Result<(), End> {
+    keep::write(Path::new(file), drawn.as_bytes(), mark.as_bytes())
+        .map_err(|error| cannot_write(file, error))?;
+    match say_so {
+        true => Ok(writeln!(output, "{}  {} bytes, for a browser", Shown(file), drawn.len())?),
+        false => Ok(()),
+    }
+}
+
+/// Fails as [`deliver`] would, where that can be known before there is a picture.
+pub fn may_deliver(file: &str, mark: &str) -> Result<(), End> {
+    match file {
+        "-" => Ok(()),
+        _ => keep::may_write(Path::new(file), mark.as_bytes())
+            .map_err(|error| cannot_write(file, error)),
+    }
+}
+
+fn cannot_write(file: &str, error: io::Error) -> End {
+    End::Bad(format!("cannot write {}: {error}", Shown(file)))
 }

@@ -26,6 +26,7 @@ mod progress;
 mod sample;
 mod survey;
 mod table;
+mod time;
 mod tour;
 mod values;
 mod warm;
@@ -46,7 +47,7 @@ struct Verb {
     run: fn(Arguments, &mut Output) -> Result<(), End>,
 }
 
-const VERBS: [Verb; 13] = [
+const VERBS: [Verb; 14] = [
     Verb { name: "ls", help: ls::HELP, run: ls::run },
     Verb { name: "check", help: check::HELP, run: check::run },
     Verb { name: "dump", help: dump::HELP, run: dump::run },
@@ -54,6 +55,7 @@ const VERBS: [Verb; 13] = [
     Verb { name: "pages", help: pages::HELP, run: pages::run },
     Verb { name: "warm", help: warm::HELP, run: warm::run },
     Verb { name: "evict", help: evict::HELP, run: evict::run },
+    Verb { name: "time", help: time::HELP, run: time::run },
     Verb { name: "metal", help: metal::HELP, run: metal::run },
     Verb { name: "hash", help: hash::HELP, run: hash::run },
     Verb { name: "diff", help: diff::HELP, run: diff::run },
@@ -73,6 +75,7 @@ usage: barest                            the story of one tensor, measured on th
        barest pages PATH [PREFIX]        which pages are in memory
        barest warm PATH [PREFIX...]      read them in, in this order
        barest evict PATH [PREFIX...]     drop them
+       barest time PATH                  ways to bring it into memory, measured
        barest metal PATH                 its pages as GPU buffers (on a Mac), or the plan
        barest hash PATH                  SHA-256 of the data and of each tensor
        barest diff A B                   what differs between two models
@@ -205,4 +208,10 @@ fn open(path: &Path) -> barest::Result<barest::Model> {
     // must not be changed while it is looked at. Who breaks it gets wrong numbers, and is told so
     // afterwards; nothing else depends on the bytes.
     unsafe { index(path)?.map_or_read() }
+}
+
+/// Maps a model, or fails: for who wants to know about the mapping.
+fn map(path: &Path) -> barest::Result<barest::Model> {
+    // SAFETY: as in `open`.
+    unsafe { barest::Model::map(path) }
 }

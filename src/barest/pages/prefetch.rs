@@ -1,7 +1,7 @@
 //! How are pages in memory before they are needed, in the order in which they are?
 //!
 //! ```text
-//!   parts ──▶ pieces of 8 MiB, in the order of use ──▶ two threads take one after the other:
+//!   parts ──▶ pieces of 4 MiB, in the order of use ──▶ four threads take one after the other:
 //!             │                                         is it there? else read it in, and map it
 //!             └ a flag for each: whoever needs a tensor waits for its pieces, and not for all
 //! ```
@@ -76,7 +76,8 @@ impl Drop for AtWork {
     }
 }
 
-const HELPERS: usize = 2;
+/// So many steps are asked of the disk at a time; they wait, and take no processor.
+const HELPERS: usize = 4;
 
 /// The size of a huge page on most machines; shorter runs have no use for one.
 const HUGE_PAGE: u64 = 2 << 20;
@@ -93,9 +94,15 @@ impl Pages {
     /// process, has less memory left than the missing pages need: they would drive each other out.
     pub fn prefetch(&self) -> Result<Prefetcher> {
         if let Some(sys::Available { bytes: have, limit }) = sys::available_memory() {
-            let need = self.missing()?;
-            if need > have {
-                return Err(Error::new(ErrorKind::WouldNotFit { need, have, limit }));
+            // To ask for each page takes time; where all of them would fit it is not needed.
+            let page_size = sys::page_size() as u64;
+            let mapped = self.runs.iter().filter(|run| run.is_mapped());
+            let most: u64 = mapped.map(|run| run.range.end - run.range.start + 2 * page_size).sum();
+            if most > have {
+                let need = self.missing()?;
+                if need > have {
+                    return Err(Error::new(ErrorKind::WouldNotFit { need, have, limit }));
+                }
             }
         }
         self.prefetch_regardless()

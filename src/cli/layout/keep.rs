@@ -19,7 +19,25 @@ pub fn write(path: &Path, bytes: &[u8], mark: &[u8]) -> io::Result<()> {
     }
 }
 
+/// Fails where [`write`] is sure to: something else is there, or there is no such folder.
+pub fn may_write(path: &Path, mark: &[u8]) -> io::Result<()> {
+    match open_ours(path, mark) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            fs::metadata(folder.unwrap_or(Path::new("."))).map(|_| ())
+        }
+        outcome => outcome.map(|_| ()),
+    }
+}
+
 fn replace(path: &Path, bytes: &[u8], mark: &[u8]) -> io::Result<()> {
+    let mut file = open_ours(path, mark)?;
+    file.rewind()?;
+    file.set_len(0)?;
+    file.write_all(bytes)
+}
+
+fn open_ours(path: &Path, mark: &[u8]) -> io::Result<File> {
     let refused = || io::Error::other("what is there is no picture of ours; it is not overwritten");
     // Asked before it is opened: opening a pipe waits for who writes to it.
     if !fs::metadata(path)?.is_file() {
@@ -27,12 +45,10 @@ fn replace(path: &Path, bytes: &[u8], mark: &[u8]) -> io::Result<()> {
     }
     // Looked at and written through one handle: a file that takes its name meanwhile is safe.
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-    if !is_ours(&mut file, mark)? {
-        return Err(refused());
+    match is_ours(&mut file, mark)? {
+        true => Ok(file),
+        false => Err(refused()),
     }
-    file.rewind()?;
-    file.set_len(0)?;
-    file.write_all(bytes)
 }
 
 fn is_ours(file: &mut File, mark: &[u8]) -> io::Result<bool> {

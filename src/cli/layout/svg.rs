@@ -18,7 +18,7 @@
 
 mod bars;
 mod head;
-mod page;
+pub mod page;
 mod tables;
 mod xml;
 
@@ -42,26 +42,33 @@ pub fn draw(pictures: &[Picture<'_>]) -> String {
         bars::draw(picture, &mut page);
         tables::draw(picture, &mut page);
     }
-    let (body, height) = page.finish();
     // 2. What stands around them.
+    let heading = match pictures {
+        [only] => format!("The layout of {}", only.name),
+        several => format!("The layout of a model of {} files", several.len()),
+    };
+    sheet("barest-layout", &heading, &description(pictures), page)
+}
+
+/// What stands around any picture: its size, its title and description, its style, its paper. `class`
+/// keeps its style from other pictures on the same page of a browser.
+pub fn sheet(class: &str, heading: &str, description: &str, page: Page) -> String {
+    let (body, height) = page.finish();
+    let (title, desc) = (format!("{class}-title"), format!("{class}-desc"));
     let mut svg = Xml::new();
     svg.begin(
         Tag::new("svg")
-            .with("class", "barest-layout")
+            .with("class", class)
             .with("xmlns", "http://www.w3.org/2000/svg")
             .with("width", WIDTH)
             .with("height", height)
             .with("viewBox", format!("0 0 {WIDTH} {height}"))
             .with("role", "img")
-            .with("aria-labelledby", "barest-layout-title barest-layout-desc"),
+            .with("aria-labelledby", format!("{title} {desc}")),
     );
-    let heading = match pictures {
-        [only] => format!("The layout of {}", only.name),
-        several => format!("The layout of a model of {} files", several.len()),
-    };
-    svg.words(Tag::new("title").with("id", "barest-layout-title"), &heading);
-    svg.words(Tag::new("desc").with("id", "barest-layout-desc"), &description(pictures));
-    svg.words(Tag::new("style"), STYLE);
+    svg.words(Tag::new("title").with("id", title), heading);
+    svg.words(Tag::new("desc").with("id", desc), description);
+    svg.words(Tag::new("style"), &STYLE.replace("barest-layout", class));
     svg.leaf(Area::new(0.0, 0.0, WIDTH, height).tag("rect", "paper"));
     svg.append(&body);
     svg.end();
