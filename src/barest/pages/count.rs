@@ -42,6 +42,21 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Whether all of its pages are in the page cache, or being read into it; false also if nobody
+    /// tells. Quicker than to count them.
+    pub(super) fn is_cached(&self) -> bool {
+        let page_size = sys::page_size() as u64;
+        let start = self.range.start - self.range.start % page_size;
+        let pages = (self.range.end - start).div_ceil(page_size);
+        let Some(file) = self.shard.file().filter(|file| sys::tells_residency(file)) else {
+            return false;
+        };
+        let cached = sys::cached_pages(file, start, self.range.end - start);
+        cached.is_some_and(|cached| cached >= pages)
+    }
+}
+
 impl std::ops::Add for PageCount {
     type Output = PageCount;
 

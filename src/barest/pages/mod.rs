@@ -170,6 +170,10 @@ impl Debug for Pages {
 }
 
 impl Run {
+    fn byte_len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
     fn in_mapping(&self) -> Range<usize> {
         self.shard.in_mapping(self.range.clone())
     }

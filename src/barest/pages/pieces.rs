@@ -13,6 +13,8 @@ const PIECE: u64 = 4 << 20;
 pub(super) struct Pieces {
     /// At most [`PIECE`] bytes of one run each.
     pieces: Vec<Run>,
+    /// Whether all of the run that a piece belongs to was in memory before anything was read.
+    there: Vec<bool>,
     /// The same, to be found by where they lie: shard by shard, in the order of their beginnings.
     places: Vec<Place>,
 }
@@ -29,19 +31,21 @@ struct Place {
 impl Pieces {
     /// The pieces of what is mapped, cut at multiples of their size, so that none cuts a huge page.
     pub(super) fn of(runs: &[Run]) -> Pieces {
-        let mut pieces = Vec::new();
+        let (mut pieces, mut there) = (Vec::new(), Vec::new());
         for run in runs.iter().filter(|run| run.is_mapped()) {
+            let is_there = run.is_cached() && !run.is_cut();
             let mut start = run.range.start;
             while start < run.range.end {
                 let end = run.range.end.min((start / PIECE + 1) * PIECE);
                 pieces.push(Run { shard: Arc::clone(&run.shard), range: start..end });
+                there.push(is_there);
                 start = end;
             }
         }
-        Pieces::new(pieces)
+        Pieces::new(pieces, there)
     }
 
-    fn new(pieces: Vec<Run>) -> Pieces {
+    fn new(pieces: Vec<Run>, there: Vec<bool>) -> Pieces {
         let place = |(number, piece): (usize, &Run)| {
             let start = (Arc::as_ptr(&piece.shard).addr(), piece.range.start);
             Place { start, reach: piece.range.end, piece: number }
@@ -53,7 +57,17 @@ impl Pieces {
                 places[at].reach = places[at].reach.max(places[at - 1].reach);
             }
         }
-        Pieces { pieces, places }
+        Pieces { pieces, there, places }
+    }
+
+    /// Whether a piece was in memory from the beginning.
+    pub(super) fn is_there(&self, number: usize) -> bool {
+        self.there[number]
+    }
+
+    /// How many were not.
+    pub(super) fn missing(&self) -> usize {
+        self.there.iter().filter(|&&is_there| !is_there).count()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -103,7 +117,8 @@ mod tests {
             let shard = Arc::clone(shards[number as usize % 2]);
             pieces.push(Run { shard, range: start..end });
         }
-        let pieces = Pieces::new(pieces);
+        let there = vec![false; pieces.len()];
+        let pieces = Pieces::new(pieces, there);
         for (shard, start) in shards.iter().flat_map(|shard| (0..300).map(move |at| (shard, at))) {
             for end in [start, start + 1, start + 2, start + 40, 301] {
                 let mut found: Vec<usize> = pieces.holding(shard, start..end).collect();

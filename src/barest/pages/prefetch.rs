@@ -125,7 +125,7 @@ impl Pages {
         }
         let work = Arc::new(Work::new(Pieces::of(&self.runs)));
         let mut prefetcher = Prefetcher { work, helpers: Vec::new() };
-        for _ in 0..HELPERS.min(prefetcher.work.pieces.len()) {
+        for _ in 0..HELPERS.min(prefetcher.work.pieces.missing()) {
             match prefetcher.start_helper() {
                 Err(error) if prefetcher.helpers.is_empty() => {
                     return Err(Error::io("start a thread", error));
@@ -208,14 +208,16 @@ impl Debug for Prefetcher {
 
 impl Work {
     fn new(pieces: Pieces) -> Work {
-        let state = State { ready: vec![false; pieces.len()], ..State::default() };
+        let ready: Vec<bool> = (0..pieces.len()).map(|piece| pieces.is_there(piece)).collect();
+        let there = (0..pieces.len()).filter(|&piece| ready[piece]);
+        let done = there.filter_map(|piece| pieces.get(piece)).map(Run::byte_len).sum();
         Work {
             pieces,
             next: AtomicUsize::new(0),
-            bytes_done: AtomicU64::new(0),
+            bytes_done: AtomicU64::new(done),
             bytes_read: AtomicU64::new(0),
             cancelled: AtomicBool::new(false),
-            state: Mutex::new(state),
+            state: Mutex::new(State { ready, ..State::default() }),
             changed: Condvar::new(),
         }
     }
@@ -226,13 +228,15 @@ impl Work {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let is_over = self.cancelled.load(Ordering::Relaxed) || self.lock().failed.is_some();
             let Some(piece) = self.pieces.get(number).filter(|_| !is_over) else { break };
+            if self.pieces.is_there(number) {
+                continue;
+            }
             let outcome = self.bring_in(piece);
             let mut state = self.lock();
             match outcome {
                 Ok(()) => {
                     state.ready[number] = true;
-                    let bytes = piece.range.end - piece.range.start;
-                    self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
+                    self.bytes_done.fetch_add(piece.byte_len(), Ordering::Relaxed);
                 }
                 Err(error) => {
                     state.failed.get_or_insert(Failure { piece: number, error });
@@ -250,7 +254,7 @@ impl Work {
         let residency = mapping.residency(piece.in_mapping());
         let is_told = sys::tells_residency(file);
         if !is_told || !residency.is_ok_and(|pages| pages.resident() == pages.pages()) {
-            self.bytes_read.fetch_add(piece.range.end - piece.range.start, Ordering::Relaxed);
+            self.bytes_read.fetch_add(piece.byte_len(), Ordering::Relaxed);
             mapping.bring_in(file, piece.shard.mapping_start(), piece.in_mapping())?;
         }
         match piece.is_cut() {

@@ -39,7 +39,7 @@ fn ask(headers: &[&str], expressions: &[&str]) -> Option<String> {
     text += "int main(void) {\n";
     for expression in expressions {
         // Of all expressions only macros can be missing; those of `sysconf` are none on some systems.
-        let is_macro = expression.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+        let is_macro = !expression.contains('(');
         let (guard, end) = match is_macro && !expression.starts_with("_SC_") {
             true => (format!("#ifdef {expression}\n"), "#endif\n"),
             false => (String::new(), ""),

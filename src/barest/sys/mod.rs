@@ -68,7 +68,7 @@ on_posix! {
     pub use limits::{
         Available, Limit, available_memory, of_locked_memory, of_mappings, of_open_files,
     };
-    pub use paging::{bring_in, drop_pages, lock, tells_residency, unlock};
+    pub use paging::{bring_in, cached_pages, drop_pages, lock, tells_residency, unlock};
     pub use posix::{
         advise, copy_range, give_name, map_anonymous, map_file, open, open_unnamed, page_faults,
         page_size, protect, release, residency, terminal_columns,
@@ -82,7 +82,7 @@ elsewhere! {
     mod other;
     pub use elsewhere::vouch;
     pub use other::{
-        Available, Limit, advise, available_memory, better_read, bring_in, copy_range, drop_pages,
+        Available, Limit, advise, available_memory, better_read, bring_in, cached_pages, copy_range, drop_pages,
         give_name, lock, map_anonymous, map_file, of_locked_memory, of_mappings, of_open_files, open,
         open_unnamed, page_faults, page_size, protect, release, residency, tells_residency,
         terminal_columns, unlock,

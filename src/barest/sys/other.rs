@@ -134,6 +134,11 @@ pub unsafe fn lock(_: NonNull<u8>, _: usize) -> io::Result<()> {
 /// None is needed here; nothing was locked.
 pub unsafe fn unlock(_: NonNull<u8>, _: usize) {}
 
+/// `None`: nobody to ask.
+pub fn cached_pages(_: &File, _: u64, _: u64) -> Option<u64> {
+    None
+}
+
 /// Nobody tells anything.
 pub fn tells_residency(_: &File) -> bool {
     false

@@ -7,6 +7,8 @@
 //!   for mapped files, and `mapping.rs` sees to it;
 //! * Linux answers questions about the page cache truly only to those who could write the file.
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use std::ffi::c_long;
 use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::io;
@@ -18,6 +20,9 @@ unsafe extern "C" {
     fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int;
     fn mlock(address: *const c_void, length: usize) -> c_int;
     fn munlock(address: *const c_void, length: usize) -> c_int;
+    // Variadic, as the C library has it: older ones have no function for younger calls.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn syscall(number: c_long, ...) -> c_long;
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn geteuid() -> u32;
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -192,6 +197,49 @@ pub unsafe fn unlock(address: NonNull<u8>, len: usize) {
     // SAFETY: by this function's own contract.
     let status = unsafe { munlock(address.as_ptr().cast(), len) };
     debug_assert_eq!(status, 0, "munlock: {}", io::Error::last_os_error());
+}
+
+/// How many pages of a part of a file are in the page cache, those that are being read in included:
+/// one call, whose time grows with the pieces in which the cache holds them, which may be large.
+/// `None` where the system (Linux 6.5) does not tell.
+pub fn cached_pages(file: &File, offset: u64, len: u64) -> Option<u64> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        let (range, mut stat) = (CacheRange { offset, len }, CacheStat::default());
+        // SAFETY: the call reads one `struct cachestat_range` and writes one `struct cachestat`; a test
+        // holds the number and both sizes against C's, where its headers know them.
+        let status = unsafe { syscall(SYS_CACHESTAT, file.as_raw_fd(), &range, &mut stat, 0) };
+        (status == 0).then_some(stat.cached)
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        let _ = (file, offset, len);
+        None
+    }
+}
+
+/// The same number on every architecture, as of all calls that are younger than Linux 5.1.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub const SYS_CACHESTAT: c_long = 451;
+
+/// `struct cachestat_range`.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[repr(C)]
+pub struct CacheRange {
+    offset: u64,
+    len: u64,
+}
+
+/// `struct cachestat`.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[repr(C)]
+#[derive(Default)]
+pub struct CacheStat {
+    cached: u64,
+    dirty: u64,
+    written_back: u64,
+    evicted: u64,
+    recently_evicted: u64,
 }
 
 /// Whether the kernel tells this process truly which pages of a file are in the page cache. To others

@@ -445,6 +445,8 @@ mod tests {
             ("STDOUT_FILENO", STDOUT as u64),
             ("RLIMIT_MEMLOCK", limits::RLIMIT_MEMLOCK as u64),
             ("MADV_DONTNEED", paging::MADV_DONTNEED as u64),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            ("SYS_cachestat", paging::SYS_CACHESTAT as u64),
             #[cfg(not(any(target_vendor = "apple", target_os = "openbsd")))]
             ("POSIX_FADV_DONTNEED", paging::POSIX_FADV_DONTNEED as u64),
             ("RLIMIT_NOFILE", limits::RLIMIT_NOFILE as u64),
