@@ -48,7 +48,7 @@ impl Progress {
     }
 
     /// Ends the call soon, with [`Cancelled`](ErrorKind::Cancelled): before the next header, or
-    /// within the piece of 8 MiB that each thread is reading.
+    /// within the piece that each thread is reading.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }

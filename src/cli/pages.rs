@@ -1,7 +1,10 @@
 //! Which pages of this model are in memory?
 
+mod svg;
+
 use super::End;
 use super::arguments::{Arguments, usage};
+use super::layout::{deliver, may_deliver, svg_option};
 use super::ls::{name_cell, size_in_words};
 use super::output::Output;
 use super::table::Table;
@@ -12,7 +15,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 pub const HELP: &str = "\
-usage: barest pages PATH [PREFIX]
+usage: barest pages PATH [PREFIX] [--svg FILE]
 
 Shows which pages of a model are in memory: a picture of each file, and a line for each
 tensor. A PREFIX takes the tensors below it, or the tensor of that name. No page is
@@ -22,9 +25,13 @@ MAPPED is the address space, which costs nothing. IN MEMORY is the page cache: t
 pages were read from the disk and are shared by all processes. What one process has
 touched of them is its own number, see barest time. Linux tells it of files that you
 own or may write; of others the column says `?`.
+
+  --svg FILE   write the picture for a browser into FILE instead, `-` for standard output;
+               only a picture that this program drew is overwritten
 ";
 
-pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
+pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
+    let file = svg_option(&mut arguments)?;
     let positional = arguments.positional()?;
     let (path, prefixes) = match &positional[..] {
         [path] => (path, &[][..]),
@@ -34,7 +41,18 @@ pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
             return Err(usage("pages", format!("expected PATH [PREFIX], found {found}")));
         }
     };
+    if let Some(file) = &file {
+        may_deliver(file, svg::MARK)?;
+    }
     let model = super::open(Path::new(path))?;
+    let tensors = below(&model, prefixes)?;
+    if let Some(file) = file {
+        let drawn = svg::draw(&model, &counted(tensors)?);
+        return match &*file {
+            "-" => Ok(output.write_all(drawn.as_bytes())?),
+            file => deliver(file, &drawn, svg::MARK, true, output),
+        };
+    }
     // 1. The files.
     for shard in model.shards() {
         picture(shard, output)?;
@@ -44,18 +62,26 @@ pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {
         "each sign is a part of the file: █ all of it is in memory, ▓ most, ░ some, · none\n"
     )?;
     // 2. The tensors.
-    let below = below(&model, prefixes)?;
-    let mut rows = Vec::new();
-    for (name, pages) in &below {
-        rows.push(row(name_cell(name), pages.count()?));
-    }
     let mut all = Pages::new();
-    below.into_iter().for_each(|(_, pages)| all.extend(pages));
+    tensors.iter().for_each(|(_, pages)| all.extend(pages.clone()));
+    let row_of = |tensor: &Tensor<'_>| row(name_cell(tensor.name), tensor.count);
+    let mut rows: Vec<Vec<String>> = counted(tensors)?.iter().map(row_of).collect();
     rows.push(row("all of them".to_owned(), all.count()?));
     let table = Table::new(&["NAME", ">MAPPED", ">IN MEMORY", ">SHARE"]);
     table.write(rows.iter().cloned(), output)?;
     let page = size_in_words(Mapping::page_size() as u64);
     Ok(writeln!(output, "\nin pages of {page}; a page that two tensors share counts for both")?)
+}
+
+/// A tensor, and which of its pages are in memory.
+struct Tensor<'m> {
+    name: &'m str,
+    count: PageCount,
+}
+
+fn counted<'m>(tensors: Vec<(&'m str, Pages)>) -> Result<Vec<Tensor<'m>>, End> {
+    let count = |(name, pages): (&'m str, Pages)| Ok(Tensor { name, count: pages.count()? });
+    tensors.into_iter().map(count).collect()
 }
 
 /// The tensors that were asked for, with their pages; all of them, if no prefix was.
