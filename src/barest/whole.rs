@@ -16,7 +16,10 @@ impl Shard {
             _ => Ok(()),
         };
         let cut = match looks.as_ref().map_err(Error::kind) {
-            Err(&ErrorKind::Shrank { found, .. }) if *self.backing() == Backing::Mapped => {
+            // What stood behind a part of a larger file is none of the model's.
+            Err(&ErrorKind::Shrank { found, .. })
+                if *self.backing() == Backing::Mapped && found < self.model_end() =>
+            {
                 Some(found)
             }
             _ => None,
@@ -41,6 +44,11 @@ impl Shard {
             None => Ok(()),
             Some(lost) => Err(self.source.error(self.lost_at(lost))),
         }
+    }
+
+    /// Where its last tensor ends, in bytes from the start of the file.
+    fn model_end(&self) -> u64 {
+        self.header().data_start() + self.header().data_len()
     }
 
     /// The poison mark, in bytes from the start of the file. Ask after reading.

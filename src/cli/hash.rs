@@ -16,10 +16,11 @@ usage: barest hash PATH [--check]
 
 Prints SHA-256 of the data section, which stays the same whatever the metadata says,
 and of each tensor, which stays the same in whatever file it lies. A tensor's is that
-of its bytes alone: name, dtype and shape are not in it.
+of its bytes alone: name, dtype and shape are not in it. Of several files each has a
+data section; of tensors that an index does not assign there is no hash.
 
   --check    compares the hash of the data section with those that the metadata
-             gives, under modelspec.hash_sha256 or sshs_model_hash
+             of its file gives, under modelspec.hash_sha256 or sshs_model_hash
 
 The file is mapped: nobody may change it meanwhile.
 
@@ -113,12 +114,16 @@ fn compare(shards: &[&Shard], of_data: &[Sha256Digest], output: &mut Output) -> 
                 continue;
             };
             given += 1;
+            let of = match (shards.len(), shard.path()) {
+                (2.., Some(path)) => format!("{}: ", Shown(&path.to_string_lossy())),
+                _ => String::new(),
+            };
             let digits = value.strip_prefix("0x").unwrap_or(&value);
             if digits.eq_ignore_ascii_case(&hash) {
-                writeln!(output, "good  {key} says so too")?;
+                writeln!(output, "good  {of}{key} says so too")?;
             } else {
                 wrong += 1;
-                writeln!(output, "BAD   {key}: expected {}, found {hash}", Shown(digits))?;
+                writeln!(output, "BAD   {of}{key}: expected {}, found {hash}", Shown(digits))?;
             }
         }
     }

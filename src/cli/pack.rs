@@ -1,6 +1,7 @@
 //! How is a model written anew: aligned, split, chosen from, converted?
 
 mod convert;
+mod place;
 mod shards;
 
 use super::End;
@@ -10,7 +11,7 @@ use super::meta::tell;
 use super::output::Output;
 use super::progress::Progress;
 use barest::escape::{Brief, Shown};
-use barest::{Dtype, Model, Order, Saved, TensorView, Writer};
+use barest::{Dtype, Model, Order, Saved, Shard, TensorView, Writer};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -20,9 +21,13 @@ pub const HELP: &str = "\
 usage: barest pack SRC DST [--align N] [--order file|reference] [--only PREFIX]
                            [--to bf16|f16|f32] [--shard BYTES] [--verify]
 
-Writes the model SRC anew as the file DST, with its metadata. DST may be SRC. Until
-all of it is on the disk DST is not there, or stays what it was. Bytes that stay the
-same are copied by the kernel where it can.
+Writes the model SRC anew as the file DST, with its metadata. DST may be SRC, if that
+is one file. Until all of it is on the disk DST is not there, or stays what it was.
+Bytes that stay the same are copied by the kernel where it can. Tensors that an index
+does not assign are left out.
+
+Of several files DST has the metadata of all; of a key whose values differ, that of
+the first file that has it, and a note says so. With --shard each file has all of it.
 
   --align N         data begins on a multiple of N bytes, a power of two: 64, 4096,
                     16384 for Metal (by default 8)
@@ -56,6 +61,8 @@ struct Wanted {
 /// A tensor on its way.
 struct Piece<'a> {
     view: TensorView<'a>,
+    /// The file that holds it.
+    shard: &'a Shard,
     dtype: Dtype,
     /// Finite values that the new dtype has only infinity for.
     overflowed: Cell<u64>,
@@ -82,8 +89,10 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     };
     let (from, to) = (Path::new(from), Path::new(to));
     let model = super::open(from)?;
+    place::suits(from, to, &model)?;
     let pieces = chosen(&model, &wanted)?;
     let pairs = metadata(&model, output)?;
+    tell_of_unassigned(&model, output)?;
     match wanted.shard {
         None => {
             let saved = save(to, &pieces, &pairs, &wanted)?;
@@ -93,6 +102,17 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     }
     tell_of_conversion(&pieces, &wanted, output)?;
     Ok(())
+}
+
+/// That there is less in DST than in the files of SRC.
+fn tell_of_unassigned(model: &Model, output: &mut Output) -> io::Result<()> {
+    match model.summary().unassigned {
+        0 => Ok(()),
+        1 => writeln!(output, "note: 1 tensor that the index does not assign is left out"),
+        count => {
+            writeln!(output, "note: {count} tensors that the index does not assign are left out")
+        }
+    }
 }
 
 impl Wanted {
@@ -141,12 +161,13 @@ fn chosen<'a>(model: &'a Model, wanted: &Wanted) -> Result<Vec<Piece<'a>>, End> 
         None => true,
         Some(prefix) => is_below(view.name(), prefix),
     };
+    let shards: Vec<&Shard> = model.shards().collect();
     let piece = |view: TensorView<'a>| {
         let dtype = match wanted.to {
             Some(dtype) if convert::is_convertible(view.dtype()) => dtype,
             _ => view.dtype(),
         };
-        Piece { view, dtype, overflowed: Cell::new(0) }
+        Piece { view, shard: shards[view.shard()], dtype, overflowed: Cell::new(0) }
     };
     let pieces: Vec<Piece<'a>> = model.tensors().filter(is_chosen).map(piece).collect();
     match &wanted.only {
@@ -199,12 +220,13 @@ fn save(
         writer.metadata_pairs(pairs.iter().map(|(key, value)| (*key, &**value)));
     }
     for piece in pieces {
-        let Piece { view, dtype, .. } = piece;
+        let Piece { view, shard, dtype, .. } = piece;
         match *dtype == view.dtype() {
             true => writer.copy(view.name(), *view),
             false => writer.stream(view.name(), *dtype, view.shape(), |to| {
                 piece.overflowed.set(convert::pour(view, *dtype, to)?);
-                Ok(())
+                // It read value by value, which can report no loss.
+                shard.still_whole().map_err(|error| io::Error::other(error.to_string()))
             }),
         };
     }

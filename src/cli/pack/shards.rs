@@ -51,6 +51,11 @@ pub fn save(
     let cannot = |action: &str, error: io::Error| {
         End::Bad(format!("cannot {action} {}: {error}", Shown(&directory.to_string_lossy())))
     };
+    if directory.is_file() {
+        let shown = directory.to_string_lossy().into_owned();
+        let why = "is a file: with --shard DST is a directory";
+        return Err(End::Bad(format!("{} {why}", Shown(&shown))));
+    }
     let is_new = !directory.exists();
     fs::create_dir_all(directory).map_err(|error| cannot("make", error))?;
     if let Some(name) = a_model_in(directory).map_err(|error| cannot("read", error))? {
