@@ -6,15 +6,21 @@
 
 use super::bytes::Backing;
 use super::error::{Error, ErrorKind, Result};
+use super::seen::Seen;
 use super::shard::Shard;
 
 impl Shard {
     /// [`Model::still_whole`](super::Model::still_whole) of this file alone.
     pub fn still_whole(&self) -> Result<()> {
-        let looks = match (&self.source.file, &self.source.seen) {
-            (Some(file), Some(seen)) => seen.compare(file),
-            _ => Ok(()),
-        };
+        match &self.source.seen {
+            Some(seen) => self.still_looks(seen),
+            None => Ok(()),
+        }
+    }
+
+    /// The same since the file was seen so.
+    pub(super) fn still_looks(&self, seen: &Seen) -> Result<()> {
+        let looks = self.file().map_or(Ok(()), |file| seen.compare(file));
         let cut = match looks.as_ref().map_err(Error::kind) {
             // What stood behind a part of a larger file is none of the model's.
             Err(&ErrorKind::Shrank { found, .. })

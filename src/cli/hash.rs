@@ -41,9 +41,9 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     let shards: Vec<&Shard> = model.shards().collect();
     let tensors: Vec<TensorView<'_>> = if check { Vec::new() } else { model.tensors().collect() };
     let (of_data, of_tensors) = hashes(&shards, &tensors);
-    let of_data = of_data?;
     // The hash of zeros that stand in for lost bytes is none of the file's.
     model.still_whole()?;
+    let of_data = of_data?;
     for (shard, hash) in shards.iter().zip(&of_data) {
         let size = size_in_words(shard.header().data_len());
         let place = match (shards.len(), shard.path()) {

@@ -13,7 +13,7 @@ use super::progress::Progress;
 use barest::escape::{Brief, Shown};
 use barest::{Dtype, Model, Order, Saved, Shard, TensorView, Writer};
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -213,6 +213,14 @@ fn save(
     wanted: &Wanted,
 ) -> Result<Saved, End> {
     let mut progress = Progress::new("writing", 0);
+    let lost = RefCell::new(None);
+    let lost_in = |shard: &Shard| match shard.still_whole() {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            lost.replace(Some(error));
+            Err(io::Error::other("the file changed"))
+        }
+    };
     let mut writer = Writer::new();
     writer.order(wanted.order).align(wanted.align).verify(wanted.verify);
     writer.progress(|done, all| progress.reach(done, all));
@@ -226,11 +234,13 @@ fn save(
             false => writer.stream(view.name(), *dtype, view.shape(), |to| {
                 piece.overflowed.set(convert::pour(view, *dtype, to)?);
                 // It read value by value, which can report no loss.
-                shard.still_whole().map_err(|error| io::Error::other(error.to_string()))
+                lost_in(shard)
             }),
         };
     }
-    Ok(writer.save(path)?)
+    let saved = writer.save(path);
+    drop(writer);
+    Ok(saved.map_err(|error| lost.take().unwrap_or(error))?)
 }
 
 fn report(

@@ -39,7 +39,6 @@ use pipe::{Pipe, Source, To};
 use save::{Before, nothing, replace};
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Formatter};
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -226,8 +225,9 @@ impl<'a> Writer<'a> {
     ///
     /// Fails as [`Writer::plan`] does; with [`Io`](super::ErrorKind::Io); with
     /// [`WrongDataLength`](super::ErrorKind::WrongDataLength) for a callback; and with
-    /// [`Shrank`](super::ErrorKind::Shrank) or [`Changed`](super::ErrorKind::Changed) if a mapped file
-    /// that tensors are [copied](Writer::copy) from does not look the same before and after.
+    /// [`Shrank`](super::ErrorKind::Shrank), [`Truncated`](super::ErrorKind::Truncated) or
+    /// [`Changed`](super::ErrorKind::Changed) if a mapped file that tensors are
+    /// [copied](Writer::copy) from changes meanwhile.
     pub fn write_to(&mut self, mut to: impl io::Write) -> Result<u64> {
         let plan = self.plan()?;
         self.pour(&plan, To::Anything(&mut to), &mut nothing, (0, plan.file_len()))?;
@@ -288,19 +288,16 @@ impl<'a> Writer<'a> {
                 .map_err(|failed| failed.said_of(name, *dtype, shape))?;
         }
         pipe.finish()?;
-        let is_still = |(file, seen, shard): (&File, Seen, &Shard)| {
-            seen.compare(file).map_err(|error| shard.source.error(error))
-        };
-        sources.into_iter().try_for_each(is_still)
+        sources.iter().try_for_each(|(shard, seen)| shard.still_looks(seen))
     }
 
     /// The files that the kernel copies from, and what they look like now. That nobody changes them
     /// was promised; a model that is half of one and half of another should not get a name.
-    fn sources(&self) -> Result<Vec<(&'a File, Seen, &'a Shard)>> {
-        let mut sources: Vec<(&File, Seen, &Shard)> = Vec::new();
+    fn sources(&self) -> Result<Vec<(&'a Shard, Seen)>> {
+        let mut sources: Vec<(&Shard, Seen)> = Vec::new();
         for tensor in &self.tensors {
             let Source::View(TensorView { shard, .. }) = tensor.source else { continue };
-            let is_known = sources.last().is_some_and(|(.., last)| std::ptr::eq(*last, &**shard));
+            let is_known = sources.last().is_some_and(|(last, _)| std::ptr::eq(*last, &**shard));
             let (Some(file), Backing::Mapped, false) = (shard.file(), shard.backing(), is_known)
             else {
                 continue;
@@ -308,7 +305,7 @@ impl<'a> Writer<'a> {
             let metadata = file.metadata().map_err(|error| Error::io("look at the file", error));
             let metadata = metadata.map_err(|error| shard.source.error(error))?;
             sources.try_reserve(1).map_err(|_| no_memory())?;
-            sources.push((file, Seen::of(&metadata), shard));
+            sources.push((shard, Seen::of(&metadata)));
         }
         Ok(sources)
     }

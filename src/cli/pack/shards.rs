@@ -12,6 +12,7 @@ use super::super::demo::write_new;
 use super::super::output::Output;
 use super::super::{End, ls::size_in_words};
 use super::{Pairs, Piece, Wanted, report};
+use barest::Saved;
 use barest::escape::{Json, Shown};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -68,7 +69,8 @@ pub fn save(
         all => format!("model-{:05}-of-{all:05}.safetensors", number + 1),
     };
     let mut written: Vec<PathBuf> = Vec::new();
-    let mut steps = || -> Result<(), End> {
+    let mut steps = || -> Result<Vec<Saved>, End> {
+        let mut all = Vec::new();
         if files.len() > 1 {
             let path = directory.join(INDEX);
             let index = index(pieces, &files, name);
@@ -78,25 +80,25 @@ pub fn save(
         }
         for (number, file) in files.iter().enumerate() {
             let path = directory.join(name(number));
-            let saved = super::save(&path, &pieces[file.clone()], pairs, wanted)?;
+            all.push(super::save(&path, &pieces[file.clone()], pairs, wanted)?);
             written.push(path);
-            report(&saved, &pieces[file.clone()], wanted, output)?;
         }
-        if files.len() > 1 {
-            let bytes = pieces.iter().map(Piece::byte_len).sum();
-            writeln!(output, "{} files, {} of data in all", files.len(), size_in_words(bytes))?;
-        }
-        Ok(())
+        Ok(all)
     };
-    let outcome = steps();
-    // What cannot be written out is no fault of the files.
-    if matches!(outcome, Err(End::Failed(_) | End::Bad(_))) {
+    let saved = steps().inspect_err(|_| {
         written.iter().rev().for_each(|path| drop(fs::remove_file(path)));
         if is_new {
             let _ = fs::remove_dir(directory);
         }
+    })?;
+    for (saved, file) in saved.iter().zip(&files) {
+        report(saved, &pieces[file.clone()], wanted, output)?;
     }
-    outcome
+    if files.len() > 1 {
+        let bytes = pieces.iter().map(Piece::byte_len).sum();
+        writeln!(output, "{} files, {} of data in all", files.len(), size_in_words(bytes))?;
+    }
+    Ok(())
 }
 
 /// The name of a file that a reader of the directory would take for a model, or a part of one.
