@@ -14,6 +14,7 @@ use barest::escape::{Brief, Shown};
 use barest::{Dtype, Model, Order, Saved, Shard, TensorView, Writer};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -91,8 +92,7 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     let model = super::open(from)?;
     place::suits(from, to, &model)?;
     let pieces = chosen(&model, &wanted)?;
-    let pairs = metadata(&model, output)?;
-    tell_of_unassigned(&model, output)?;
+    let (pairs, notes) = metadata(&model);
     match wanted.shard {
         None => {
             let saved = save(to, &pieces, &pairs, &wanted)?;
@@ -101,6 +101,8 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
         Some(most) => shards::save(to, &pieces, &pairs, &wanted, most, output)?,
     }
     tell_of_conversion(&pieces, &wanted, output)?;
+    notes.iter().try_for_each(|note| writeln!(output, "note: {note}"))?;
+    tell_of_unassigned(&model, output)?;
     Ok(())
 }
 
@@ -185,24 +187,25 @@ fn is_below(name: &str, prefix: &str) -> bool {
     })
 }
 
-/// The metadata of all shards; of a key that several have, the first value.
-fn metadata<'a>(model: &'a Model, output: &mut Output) -> Result<Option<Pairs<'a>>, End> {
-    let mut pairs: Option<Pairs<'a>> = None;
+/// The metadata of all shards; of a key that several have, the first value, and a note where another
+/// is another.
+fn metadata(model: &Model) -> (Option<Pairs<'_>>, Vec<String>) {
+    let mut pairs: Option<Pairs<'_>> = None;
+    let mut differ = BTreeSet::new();
     for metadata in model.shards().filter_map(|shard| shard.metadata()) {
         let known = pairs.get_or_insert_with(Vec::new);
         for (key, value) in metadata.iter() {
             match known.iter().find(|(known, _)| *known == key) {
                 None => known.push((key, value)),
-                Some((_, kept)) if *kept != value => writeln!(
-                    output,
-                    "note: files differ in `{}` of their metadata; the first value is kept",
-                    Shown(key)
-                )?,
+                Some((_, kept)) if *kept != value => drop(differ.insert(key)),
                 Some(_) => {}
             }
         }
     }
-    Ok(pairs)
+    let note = |key| {
+        format!("files differ in `{}` of their metadata; the first value is kept", Shown(key))
+    };
+    (pairs, differ.into_iter().map(note).collect())
 }
 
 /// Writes one file.

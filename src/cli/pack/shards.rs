@@ -16,7 +16,7 @@ use barest::Saved;
 use barest::escape::{Json, Shown};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,11 @@ pub fn save(
             let index = index(pieces, &files, name);
             write_new(&path, index.as_bytes())
                 .map_err(|error| cannot("write the index in", error))?;
-            written.push(path);
+            written.push(path.clone());
+            // Before the first file is there for good.
+            let index = OpenOptions::new().append(true).open(&path);
+            let synced = index.and_then(|index| index.sync_all());
+            synced.map_err(|error| cannot("flush the index in", error))?;
         }
         for (number, file) in files.iter().enumerate() {
             let path = directory.join(name(number));
