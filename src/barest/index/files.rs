@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// One file of a model whose header was read and proved, and nothing else of it.
+/// One file of a model whose header was read and proved, and nothing else of it: it has no bytes of
+/// a tensor. In a [`Model`](super::super::Model) a [`Shard`](super::super::Shard) takes its place.
 pub struct ShardFile {
     pub(in super::super) path: Option<PathBuf>,
     pub(in super::super) file: Option<File>,
