@@ -161,9 +161,13 @@ fn a_model_is_never_made_another_by_packing_it() {
         ("m", "m/2.safetensors", "it is one of the 3 files of m: choose another name"),
         (&index, "m/../m/2.safetensors", "it is one of the 3 files of m/model.safetensors.index"),
         ("none", "none/1.safetensors", "it is one of the 2 files of none: choose another name"),
-        ("none", "none/new.safetensors", "none has no index, and would have each tensor twice"),
+        (
+            "none",
+            "none/new.safetensors",
+            "none has no index, and would have each tensor twice: choose",
+        ),
         ("single", "single/y.safetensors", "single has no index, and would have each tensor twice"),
-        ("m", &index, "a name that ends in .json is that of an index: choose another name"),
+        ("m", &index, "a name that ends in .json is that of an index: choose another\n"),
         ("single", "new.JSON", "a name that ends in .json is that of an index"),
     ] {
         let err = refused(&folder, &["pack", from, to, "--only", ""]);
@@ -263,6 +267,32 @@ fn a_difference_in_a_set_is_told_by_name() {
         let told = "d/model-00002-of-00003.safetensors: shard missing: the index assigns 1 tensor";
         assert!(err.contains(told), "{arguments:?}: {err}");
     }
+}
+
+/// What is true of several files is said once, and counted over all of them.
+#[test]
+fn remarks_about_several_files_are_one() {
+    let folder = Folder::new();
+    let header = |tensor: &str, at: u64| {
+        format!(
+            r#"{{"{tensor}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0],"x":1}},"{tensor}.{at}":{{"dtype":"F16","shape":[0],"data_offsets":[0,0]}}}} "#
+        )
+    };
+    for (name, len) in [("a", 120), ("b", 120), ("c", 128)] {
+        let text = format!("{:<len$}", header(name, 1));
+        folder.file(&format!("{name}.safetensors"), safetensors(&text, &[]));
+    }
+    let text = format!("{:<127}", header("d", 1));
+    folder.file("d.safetensors", safetensors(&text, &[]));
+    let out = good(&folder, &["check", "."]);
+    let remarks: Vec<&str> =
+        out.lines().filter_map(|line| line.strip_prefix("      remark: ")).collect();
+    let expected = [
+        "4 entries have fields that are ignored (in 4 shards)",
+        "8 empty tensors (in 4 shards)",
+        "the header length 127 is not a multiple of 8 (in 1 shard)",
+    ];
+    assert_eq!(remarks, expected, "{out}");
 }
 
 #[test]

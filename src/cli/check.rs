@@ -5,7 +5,7 @@ use super::ls::{set, size_in_words};
 use super::output::Output;
 use super::{End, survey};
 use barest::escape::Shown;
-use barest::{Error, Index, Left, ShardFile, left_in};
+use barest::{Error, Index, Left, Remark, ShardFile, left_in};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -87,11 +87,10 @@ fn good(path: &Path, index: &Index, output: &mut Output) -> io::Result<()> {
         size_in_words(bytes)
     )?;
     // What is true of many shards is said once.
-    let mut remarks: Vec<(String, usize)> = Vec::new();
+    let mut remarks: Vec<(Remark, usize)> = Vec::new();
     for remark in index.shards().iter().flat_map(|file| file.header().remarks()) {
-        let remark = remark.to_string();
-        match remarks.iter_mut().find(|(known, _)| *known == remark) {
-            Some((_, count)) => *count += 1,
+        match remarks.iter_mut().find_map(|(known, count)| joins(known, &remark).then_some(count)) {
+            Some(count) => *count += 1,
             None => remarks.push((remark, 1)),
         }
     }
@@ -108,6 +107,19 @@ fn good(path: &Path, index: &Index, output: &mut Output) -> io::Result<()> {
         writeln!(output, "      remark: {line}")?;
     }
     set::notes(index).iter().try_for_each(|note| writeln!(output, "      {note}"))
+}
+
+/// Whether a remark about another shard is the same, or was added to this one.
+fn joins(known: &mut Remark, other: &Remark) -> bool {
+    match (known, other) {
+        (Remark::ExtraFields { entries: all }, Remark::ExtraFields { entries: more })
+        | (Remark::Misaligned { tensors: all, .. }, Remark::Misaligned { tensors: more, .. })
+        | (Remark::Empty { tensors: all }, Remark::Empty { tensors: more }) => {
+            *all += more;
+            true
+        }
+        (known, other) => known == other,
+    }
 }
 
 /// What interrupted writes have left beside a model: of a directory all that is in it, else what

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 pub fn suits(from: &Path, to: &Path, model: &Model) -> Result<(), End> {
     let refused = |why: String| {
         let to = to.to_string_lossy();
-        Err(End::Bad(format!("{}: {why}: choose another name", Shown(&to))))
+        Err(End::Bad(format!("{}: {why}", Shown(&to))))
     };
     if to.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
-        return refused("a name that ends in .json is that of an index".to_owned());
+        return refused("a name that ends in .json is that of an index: choose another".to_owned());
     }
     let Ok(place) = place_of(to) else { return Ok(()) };
     let is_there = |path: &Path| path.canonicalize().is_ok_and(|path| path == place);
@@ -24,12 +24,14 @@ pub fn suits(from: &Path, to: &Path, model: &Model) -> Result<(), End> {
     let (count, is_shard) = (model.shards().len(), shards.into_iter().any(is_there));
     let source = from.to_string_lossy();
     match is_shard {
-        true if count > 1 => {
-            refused(format!("it is one of the {count} files of {}", Shown(&source)))
-        }
-        false if model.summary().index.is_none() && lies_in(&place, from) => {
-            refused(format!("{} has no index, and would have each tensor twice", Shown(&source)))
-        }
+        true if count > 1 => refused(format!(
+            "it is one of the {count} files of {}: choose another name",
+            Shown(&source)
+        )),
+        false if model.summary().index.is_none() && lies_in(&place, from) => refused(format!(
+            "{} has no index, and would have each tensor twice: choose another directory",
+            Shown(&source)
+        )),
         _ => Ok(()),
     }
 }
