@@ -136,6 +136,34 @@ fn many_files_become_others_that_say_the_same() {
     assert!(source.filter(|(path, _)| path.contains("/m/")).eq(before.iter()));
 }
 
+/// The bytes depend on the tensors and not on the files they come from. (That they are those of the
+/// reference writer is shown in `tests/peers`.)
+#[test]
+fn the_sample_in_one_file_and_in_three_packs_to_the_same_bytes() {
+    let folder = Folder::new();
+    good(&folder, &["demo", "models"]);
+    let sample = "models/sample.safetensors";
+    let pack = |from: &str, to: &str, more: &[&str]| {
+        good(&folder, &[&["pack", from, to], more].concat());
+        fs::read(folder.path(to)).unwrap()
+    };
+    let reference = &["--order", "reference"];
+    let one = pack(sample, "one", reference);
+    assert!(pack("models/sharded", "three", reference) == one);
+    let all = &["--order", "reference", "--verify", "--align", "16384"];
+    assert!(pack("models/sharded", "three", all)[16384..] == one[one.len() - 2_001_216..]);
+    // Split anew, each way, and merged again.
+    for (size, files) in [("300kB", 8), ("1MB", 3), ("1", 39)] {
+        let to = format!("split-{size}");
+        good(&folder, &["pack", "models/sharded", &to, "--shard", size]);
+        let told = good(&folder, &["check", &to]);
+        let expected = format!("good  {to}: 39 tensors in {files} shards, 1.9 MiB of data\n");
+        assert!(told.starts_with(&expected), "{told}");
+        assert_eq!(good(&folder, &["diff", sample, &to]), "39 of 39 tensors the same\n");
+        assert!(pack(&to, "again", reference) == one, "{size}");
+    }
+}
+
 /// Converted bytes are those that are split and summed.
 #[test]
 fn a_split_counts_what_it_writes() {
