@@ -87,6 +87,42 @@ fn a_sealed_memfd_is_mapped_without_a_promise_and_nobody_can_break_it() {
     assert_eq!(model.tensor("w").unwrap().bytes(), b"abcd");
 }
 
+/// Names that lead to memory: a folder of links, with an index or without.
+#[test]
+fn a_folder_of_sealed_files_is_mapped_if_each_of_them_is_sealed() {
+    let folder = std::env::temp_dir().join(format!("barest-sealed-{}", std::process::id()));
+    fs::create_dir(&folder).unwrap();
+    let files = ["v", "w"].map(|name| {
+        let file = memfd(MFD_ALLOW_SEALING);
+        // A tensor of that name at the same place.
+        file.write_at(name.as_bytes(), 10).unwrap();
+        let link = folder.join(format!("{name}.safetensors"));
+        std::os::unix::fs::symlink(path_of(&file), link).unwrap();
+        file
+    });
+    seal(&files[0], WRITE | SHRINK);
+    let second = folder.join("w.safetensors");
+    let error = Model::map_immutable(&folder).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotImmutable { .. }), "{error}");
+    assert_eq!(error.path(), Some(&*second));
+    seal(&files[1], WRITE | SHRINK);
+    let index = r#"{"weight_map":{"v":"v.safetensors","w":"w.safetensors"}}"#;
+    for has_index in [false, true] {
+        if has_index {
+            // It may change: what it says was read once.
+            fs::write(folder.join("model.safetensors.index.json"), index).unwrap();
+        }
+        let model = Model::map_immutable(&folder).unwrap();
+        assert_eq!(model.summary().index.is_some(), has_index);
+        for (number, name) in ["v", "w"].iter().enumerate() {
+            assert_eq!(model.backing(number), Some(&Backing::Mapped));
+            assert_eq!(model.tensor(name).unwrap().bytes(), b"abcd");
+        }
+        model.still_whole().unwrap();
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn a_seal_that_is_missing_is_named() {
     for (seals, expected) in [

@@ -31,5 +31,7 @@ mod reports;
 mod scopes;
 #[path = "sets/streams.rs"]
 mod streams;
+#[path = "sets/underneath.rs"]
+mod underneath;
 #[path = "sets/ways.rs"]
 mod ways;

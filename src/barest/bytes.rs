@@ -176,7 +176,8 @@ pub(super) fn read_exact_at(file: &File, mut buffer: &mut [u8], offset: u64) -> 
         match sys::read_at(file, buffer, at) {
             Ok(0) => {
                 let expected = at + buffer.len() as u64;
-                return Err(Error::at_file(ErrorKind::Shrank { expected, found: at }, at));
+                let found = file.metadata().map_or(at, |metadata| metadata.len().min(at));
+                return Err(Error::at_file(ErrorKind::Shrank { expected, found }, at));
             }
             Ok(count) => {
                 buffer = &mut buffer[count..];

@@ -178,8 +178,9 @@ impl Model {
     /// Fails with [`Truncated`](ErrorKind::Truncated), with an offset and the first tensor behind it,
     /// if a mapped file is shorter now, or if the guard (see
     /// [`sigbus::install`](super::sigbus::install)) had to put zeros in the place of lost bytes; with
-    /// [`Shrank`](ErrorKind::Shrank) for a file that was read and is shorter now; and with
-    /// [`Changed`](ErrorKind::Changed) for another difference.
+    /// [`Shrank`](ErrorKind::Shrank) for a file that was read and is shorter now, or of which a part is
+    /// mapped and what stood behind it is gone; and with [`Changed`](ErrorKind::Changed) for another
+    /// difference.
     pub fn still_whole(&self) -> Result<()> {
         self.parts.shards.iter().try_for_each(|shard| shard.still_whole())
     }

@@ -12,8 +12,9 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
-/// One file of a model. Tensors keep it alive; dropping the last of them, and the model, gives
-/// memory and descriptor back.
+/// One file of a model, with its bytes: what a [`ShardFile`] of an [`Index`](super::Index) is once it
+/// is mapped or read. Tensors keep it alive; dropping the last of them, and the model, gives memory
+/// and descriptor back.
 pub struct Shard {
     pub(super) source: ShardFile,
     pub(super) bytes: Bytes,

@@ -6,17 +6,26 @@
 
 use super::bytes::Backing;
 use super::error::{Error, ErrorKind, Result};
+use super::seen::Seen;
 use super::shard::Shard;
 
 impl Shard {
     /// [`Model::still_whole`](super::Model::still_whole) of this file alone.
     pub fn still_whole(&self) -> Result<()> {
-        let looks = match (&self.source.file, &self.source.seen) {
-            (Some(file), Some(seen)) => seen.compare(file),
-            _ => Ok(()),
-        };
+        match &self.source.seen {
+            Some(seen) => self.still_looks(seen),
+            None => Ok(()),
+        }
+    }
+
+    /// The same since the file was seen so.
+    pub(super) fn still_looks(&self, seen: &Seen) -> Result<()> {
+        let looks = self.file().map_or(Ok(()), |file| seen.compare(file));
         let cut = match looks.as_ref().map_err(Error::kind) {
-            Err(&ErrorKind::Shrank { found, .. }) if *self.backing() == Backing::Mapped => {
+            // What stood behind a part of a larger file is none of the model's.
+            Err(&ErrorKind::Shrank { found, .. })
+                if *self.backing() == Backing::Mapped && found < self.model_end() =>
+            {
                 Some(found)
             }
             _ => None,
@@ -41,6 +50,11 @@ impl Shard {
             None => Ok(()),
             Some(lost) => Err(self.source.error(self.lost_at(lost))),
         }
+    }
+
+    /// Where its last tensor ends, in bytes from the start of the file.
+    fn model_end(&self) -> u64 {
+        self.header().data_start() + self.header().data_len()
     }
 
     /// The poison mark, in bytes from the start of the file. Ask after reading.

@@ -5,10 +5,11 @@ use super::ls::{set, size_in_words};
 use super::output::Output;
 use super::{End, survey};
 use barest::escape::Shown;
-use barest::{Error, Index, Left, left_in};
-use std::collections::BTreeSet;
+use barest::{Error, Index, Left, Remark, ShardFile, left_in};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "\
 usage: barest check [--values] PATH...
@@ -38,9 +39,10 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     let mut bad = 0;
     for path in &paths {
         let path = Path::new(path);
-        match super::index(path) {
+        let index = super::index(path);
+        match &index {
             Ok(index) => {
-                good(path, &index, output)?;
+                good(path, index, output)?;
                 if values {
                     match survey::write(path, output) {
                         Err(End::Failed(error)) => {
@@ -53,10 +55,11 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
             }
             Err(error) => {
                 bad += 1;
-                tell_faults(&error, output)?;
+                tell_faults(error, output)?;
             }
         }
-        tell_what_was_left(path, output)?;
+        let files = index.iter().flat_map(|index| index.shards()).filter_map(ShardFile::path);
+        tell_what_was_left(path, &files.collect::<Vec<_>>(), output)?;
     }
     match (bad, paths.len()) {
         (0, _) => Ok(()),
@@ -84,11 +87,10 @@ fn good(path: &Path, index: &Index, output: &mut Output) -> io::Result<()> {
         size_in_words(bytes)
     )?;
     // What is true of many shards is said once.
-    let mut remarks: Vec<(String, usize)> = Vec::new();
+    let mut remarks: Vec<(Remark, usize)> = Vec::new();
     for remark in index.shards().iter().flat_map(|file| file.header().remarks()) {
-        let remark = remark.to_string();
-        match remarks.iter_mut().find(|(known, _)| *known == remark) {
-            Some((_, count)) => *count += 1,
+        match remarks.iter_mut().find_map(|(known, count)| joins(known, &remark).then_some(count)) {
+            Some(count) => *count += 1,
             None => remarks.push((remark, 1)),
         }
     }
@@ -107,17 +109,45 @@ fn good(path: &Path, index: &Index, output: &mut Output) -> io::Result<()> {
     set::notes(index).iter().try_for_each(|note| writeln!(output, "      {note}"))
 }
 
-/// What interrupted writes have left beside a model: of a directory in it, of a file its own.
-fn tell_what_was_left(path: &Path, output: &mut Output) -> io::Result<()> {
-    let (directory, file) = match path.is_dir() {
-        true => (path, None),
-        false => (path.parent().unwrap_or(path), path.file_name()),
-    };
-    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    // A directory that cannot be read was told of before.
-    let left = left_in(directory).unwrap_or_default();
-    let belongs = |left: &&Left| file.is_none() || left.of().file_name() == file;
-    left.iter().filter(belongs).try_for_each(|left| writeln!(output, "      left behind: {left}"))
+/// Whether a remark about another shard is the same, or was added to this one.
+fn joins(known: &mut Remark, other: &Remark) -> bool {
+    match (known, other) {
+        (Remark::ExtraFields { entries: all }, Remark::ExtraFields { entries: more })
+        | (Remark::Misaligned { tensors: all, .. }, Remark::Misaligned { tensors: more, .. })
+        | (Remark::Empty { tensors: all }, Remark::Empty { tensors: more }) => {
+            *all += more;
+            true
+        }
+        (known, other) => known == other,
+    }
+}
+
+/// What interrupted writes have left beside a model: of a directory all that is in it, else what
+/// belongs to these files. Where a symbolic link leads is where a file is written.
+fn tell_what_was_left(path: &Path, files: &[&Path], output: &mut Output) -> io::Result<()> {
+    // 1. Which names in which directories.
+    let mut names: BTreeMap<PathBuf, BTreeSet<OsString>> = BTreeMap::new();
+    for &file in [path].iter().chain(files).filter(|file| !file.is_dir()) {
+        let link = file.is_symlink().then(|| file.canonicalize().ok()).flatten();
+        let file = link.as_deref().unwrap_or(file);
+        let directory = match file.parent() {
+            Some(directory) if !directory.as_os_str().is_empty() => directory,
+            _ => Path::new("."),
+        };
+        names.entry(directory.to_owned()).or_default().extend(file.file_name().map(Into::into));
+    }
+    if path.is_dir() {
+        names.entry(path.to_owned()).or_default();
+    }
+    // 2. What is there of them. A directory that cannot be read was told of before.
+    for (directory, names) in names {
+        let left = left_in(&directory).unwrap_or_default();
+        let belongs = |left: &&Left| left.of().file_name().is_some_and(|of| names.contains(of));
+        for left in left.iter().filter(|left| directory == path || belongs(left)) {
+            writeln!(output, "      left behind: {left}")?;
+        }
+    }
+    Ok(())
 }
 
 /// All that is wrong with a model, and where.

@@ -13,7 +13,8 @@ usage: barest evict PATH [PREFIX...]
 
 Drops the pages of a model from memory: those of the tensors below each PREFIX, or of that
 name; without one, all of them. The file is not changed. Pages stay that another process
-has mapped, or that a tensor shares with a neighbour which is not dropped.
+has mapped, that a tensor shares with a neighbour which is not dropped, or that were
+written a moment ago and are not on the disk yet: then `sync`, and once more.
 ";
 
 pub fn run(arguments: Arguments, output: &mut Output) -> Result<(), End> {

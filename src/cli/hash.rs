@@ -16,10 +16,11 @@ usage: barest hash PATH [--check]
 
 Prints SHA-256 of the data section, which stays the same whatever the metadata says,
 and of each tensor, which stays the same in whatever file it lies. A tensor's is that
-of its bytes alone: name, dtype and shape are not in it.
+of its bytes alone: name, dtype and shape are not in it. Of several files each has a
+data section; of tensors that an index does not assign there is no hash.
 
   --check    compares the hash of the data section with those that the metadata
-             gives, under modelspec.hash_sha256 or sshs_model_hash
+             of its file gives, under modelspec.hash_sha256 or sshs_model_hash
 
 The file is mapped: nobody may change it meanwhile.
 
@@ -40,9 +41,9 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     let shards: Vec<&Shard> = model.shards().collect();
     let tensors: Vec<TensorView<'_>> = if check { Vec::new() } else { model.tensors().collect() };
     let (of_data, of_tensors) = hashes(&shards, &tensors);
-    let of_data = of_data?;
     // The hash of zeros that stand in for lost bytes is none of the file's.
     model.still_whole()?;
+    let of_data = of_data?;
     for (shard, hash) in shards.iter().zip(&of_data) {
         let size = size_in_words(shard.header().data_len());
         let place = match (shards.len(), shard.path()) {
@@ -113,12 +114,16 @@ fn compare(shards: &[&Shard], of_data: &[Sha256Digest], output: &mut Output) -> 
                 continue;
             };
             given += 1;
+            let of = match (shards.len(), shard.path()) {
+                (2.., Some(path)) => format!("{}: ", Shown(&path.to_string_lossy())),
+                _ => String::new(),
+            };
             let digits = value.strip_prefix("0x").unwrap_or(&value);
             if digits.eq_ignore_ascii_case(&hash) {
-                writeln!(output, "good  {key} says so too")?;
+                writeln!(output, "good  {of}{key} says so too")?;
             } else {
                 wrong += 1;
-                writeln!(output, "BAD   {key}: expected {}, found {hash}", Shown(digits))?;
+                writeln!(output, "BAD   {of}{key}: expected {}, found {hash}", Shown(digits))?;
             }
         }
     }

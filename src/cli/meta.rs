@@ -5,16 +5,17 @@ use super::arguments::{Arguments, show, usage};
 use super::ls::size_in_words;
 use super::output::Output;
 use barest::escape::{Json, Shown};
-use barest::{EditMetadata, Header, Left, Saved};
+use barest::{EditMetadata, Header, Left, Saved, ShardFile};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "\
 usage: barest meta PATH [--json]
        barest meta PATH [--set KEY=VALUE]... [--unset KEY]... [--in-place]
 
 Prints __metadata__, a pair on each line, in the order of the file; what does not
-print, and the backslash, appears as an escape. Nothing is cut.
+print, and the backslash, appears as an escape. Nothing is cut. Of a model of several
+files PATH is one of them: each has metadata of its own.
 
   --json            one JSON object, or null if there is no __metadata__
 
@@ -54,12 +55,31 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
         let found = positional.len();
         return Err(usage("meta", format!("expected one path, found {found}")));
     };
-    let path = Path::new(path);
+    let path = &one_file(Path::new(path))?;
     match changes {
         0 if in_place => Err(usage("meta", "--in-place changes nothing by itself".to_owned())),
         0 => print(path, json, output),
         _ if json => Err(usage("meta", "--json prints, it changes nothing".to_owned())),
         _ => change(path, &edit, in_place, output),
+    }
+}
+
+/// The file itself; of a directory or an index, the only file that the model has.
+fn one_file(path: &Path) -> Result<PathBuf, End> {
+    let is_index = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    if !path.is_dir() && !is_index {
+        return Ok(path.to_owned());
+    }
+    let index = super::index(path)?;
+    let mut files = index.shards().iter().filter_map(ShardFile::path);
+    match (files.next(), files.count()) {
+        (Some(only), 0) => Ok(only.to_owned()),
+        (first, others) => Err(End::Bad(format!(
+            "{} has {} files, and each has metadata of its own: name one of them, such as {}",
+            Shown(&path.to_string_lossy()),
+            others + 1,
+            Shown(&first.unwrap_or(path).to_string_lossy())
+        ))),
     }
 }
 

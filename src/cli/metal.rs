@@ -85,8 +85,12 @@ const HERE: &str = "there is no Metal here";
 
 /// The windows and the copies of each shard.
 fn plan(model: &barest::Model, limits: Limits, output: &mut Output) -> Result<(), End> {
-    for shard in model.shards() {
-        write_plan(shard, &Plan::of(shard, limits)?, output)?;
+    let mut tensors: Vec<Vec<TensorInfo<'_>>> = model.shards().map(|_| Vec::new()).collect();
+    for tensor in model.tensors() {
+        tensors[tensor.shard()].push(tensor.info());
+    }
+    for (shard, tensors) in model.shards().zip(&tensors) {
+        write_plan(shard, tensors, &Plan::of(shard, limits)?, output)?;
     }
     Ok(writeln!(
         output,
@@ -96,29 +100,38 @@ fn plan(model: &barest::Model, limits: Limits, output: &mut Output) -> Result<()
     )?)
 }
 
-fn write_plan(shard: &Shard, plan: &Plan, output: &mut Output) -> Result<(), End> {
+/// The plan of a file of which the model has these tensors. Windows lie over all that is in it.
+fn write_plan(
+    shard: &Shard,
+    tensors: &[TensorInfo<'_>],
+    plan: &Plan,
+    output: &mut Output,
+) -> Result<(), End> {
     let header = shard.header();
     let path = shard.path().map(|path| path.to_string_lossy());
+    let others = match header.len() - tensors.len() {
+        0 => String::new(),
+        others => format!(" and {others} that the index does not assign"),
+    };
     writeln!(
         output,
-        "{}: {} tensor{}, {} bytes",
+        "{}: {} tensor{}{others}, {} bytes",
         Shown(path.as_deref().unwrap_or("memory")),
-        header.len(),
-        if header.len() == 1 { "" } else { "s" },
+        tensors.len(),
+        if tensors.len() == 1 { "" } else { "s" },
         shard.byte_len()
     )?;
     // 1. The windows.
-    let mut tensors = vec![0u64; plan.windows().len()];
-    for tensor in header.tensors() {
-        if let Place::Window { window, .. } = plan.place(&tensor) {
-            tensors[window] += 1;
+    let mut counts = vec![0u64; plan.windows().len()];
+    for tensor in tensors {
+        if let Place::Window { window, .. } = plan.place(tensor) {
+            counts[window] += 1;
         }
     }
-    let rows =
-        plan.windows().iter().zip(&tensors).enumerate().map(|(number, (window, tensors))| {
-            let numbers = [number as u64, window.start(), window.end(), window.len(), *tensors];
-            numbers.iter().map(u64::to_string).collect()
-        });
+    let rows = plan.windows().iter().zip(&counts).enumerate().map(|(number, (window, tensors))| {
+        let numbers = [number as u64, window.start(), window.end(), window.len(), *tensors];
+        numbers.iter().map(u64::to_string).collect()
+    });
     if !plan.windows().is_empty() {
         Table::new(&["WINDOW", ">FROM", ">TO", ">BYTES", ">TENSORS"]).write(rows, output)?;
     }

@@ -1,6 +1,7 @@
 //! How is a model written anew: aligned, split, chosen from, converted?
 
 mod convert;
+mod place;
 mod shards;
 
 use super::End;
@@ -10,9 +11,10 @@ use super::meta::tell;
 use super::output::Output;
 use super::progress::Progress;
 use barest::escape::{Brief, Shown};
-use barest::{Dtype, Model, Order, Saved, TensorView, Writer};
+use barest::{Dtype, Model, Order, Saved, Shard, TensorView, Writer};
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -20,9 +22,13 @@ pub const HELP: &str = "\
 usage: barest pack SRC DST [--align N] [--order file|reference] [--only PREFIX]
                            [--to bf16|f16|f32] [--shard BYTES] [--verify]
 
-Writes the model SRC anew as the file DST, with its metadata. DST may be SRC. Until
-all of it is on the disk DST is not there, or stays what it was. Bytes that stay the
-same are copied by the kernel where it can.
+Writes the model SRC anew as the file DST, with its metadata. DST may be SRC, if that
+is one file. Until all of it is on the disk DST is not there, or stays what it was.
+Bytes that stay the same are copied by the kernel where it can. Tensors that an index
+does not assign are left out.
+
+Of several files DST has the metadata of all; of a key whose values differ, that of
+the first file that has it, and a note says so. With --shard each file has all of it.
 
   --align N         data begins on a multiple of N bytes, a power of two: 64, 4096,
                     16384 for Metal (by default 8)
@@ -56,6 +62,8 @@ struct Wanted {
 /// A tensor on its way.
 struct Piece<'a> {
     view: TensorView<'a>,
+    /// The file that holds it.
+    shard: &'a Shard,
     dtype: Dtype,
     /// Finite values that the new dtype has only infinity for.
     overflowed: Cell<u64>,
@@ -82,8 +90,9 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     };
     let (from, to) = (Path::new(from), Path::new(to));
     let model = super::open(from)?;
+    place::suits(from, to, &model)?;
     let pieces = chosen(&model, &wanted)?;
-    let pairs = metadata(&model, output)?;
+    let (pairs, notes) = metadata(&model);
     match wanted.shard {
         None => {
             let saved = save(to, &pieces, &pairs, &wanted)?;
@@ -92,7 +101,20 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
         Some(most) => shards::save(to, &pieces, &pairs, &wanted, most, output)?,
     }
     tell_of_conversion(&pieces, &wanted, output)?;
+    notes.iter().try_for_each(|note| writeln!(output, "note: {note}"))?;
+    tell_of_unassigned(&model, output)?;
     Ok(())
+}
+
+/// That there is less in DST than in the files of SRC.
+fn tell_of_unassigned(model: &Model, output: &mut Output) -> io::Result<()> {
+    match model.summary().unassigned {
+        0 => Ok(()),
+        1 => writeln!(output, "note: 1 tensor that the index does not assign is left out"),
+        count => {
+            writeln!(output, "note: {count} tensors that the index does not assign are left out")
+        }
+    }
 }
 
 impl Wanted {
@@ -141,12 +163,13 @@ fn chosen<'a>(model: &'a Model, wanted: &Wanted) -> Result<Vec<Piece<'a>>, End> 
         None => true,
         Some(prefix) => is_below(view.name(), prefix),
     };
+    let shards: Vec<&Shard> = model.shards().collect();
     let piece = |view: TensorView<'a>| {
         let dtype = match wanted.to {
             Some(dtype) if convert::is_convertible(view.dtype()) => dtype,
             _ => view.dtype(),
         };
-        Piece { view, dtype, overflowed: Cell::new(0) }
+        Piece { view, shard: shards[view.shard()], dtype, overflowed: Cell::new(0) }
     };
     let pieces: Vec<Piece<'a>> = model.tensors().filter(is_chosen).map(piece).collect();
     match &wanted.only {
@@ -164,24 +187,25 @@ fn is_below(name: &str, prefix: &str) -> bool {
     })
 }
 
-/// The metadata of all shards; of a key that several have, the first value.
-fn metadata<'a>(model: &'a Model, output: &mut Output) -> Result<Option<Pairs<'a>>, End> {
-    let mut pairs: Option<Pairs<'a>> = None;
+/// The metadata of all shards; of a key that several have, the first value, and a note where another
+/// is another.
+fn metadata(model: &Model) -> (Option<Pairs<'_>>, Vec<String>) {
+    let mut pairs: Option<Pairs<'_>> = None;
+    let mut differ = BTreeSet::new();
     for metadata in model.shards().filter_map(|shard| shard.metadata()) {
         let known = pairs.get_or_insert_with(Vec::new);
         for (key, value) in metadata.iter() {
             match known.iter().find(|(known, _)| *known == key) {
                 None => known.push((key, value)),
-                Some((_, kept)) if *kept != value => writeln!(
-                    output,
-                    "note: files differ in `{}` of their metadata; the first value is kept",
-                    Shown(key)
-                )?,
+                Some((_, kept)) if *kept != value => drop(differ.insert(key)),
                 Some(_) => {}
             }
         }
     }
-    Ok(pairs)
+    let note = |key| {
+        format!("files differ in `{}` of their metadata; the first value is kept", Shown(key))
+    };
+    (pairs, differ.into_iter().map(note).collect())
 }
 
 /// Writes one file.
@@ -192,6 +216,14 @@ fn save(
     wanted: &Wanted,
 ) -> Result<Saved, End> {
     let mut progress = Progress::new("writing", 0);
+    let lost = RefCell::new(None);
+    let lost_in = |shard: &Shard| match shard.still_whole() {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            lost.replace(Some(error));
+            Err(io::Error::other("the file changed"))
+        }
+    };
     let mut writer = Writer::new();
     writer.order(wanted.order).align(wanted.align).verify(wanted.verify);
     writer.progress(|done, all| progress.reach(done, all));
@@ -199,16 +231,19 @@ fn save(
         writer.metadata_pairs(pairs.iter().map(|(key, value)| (*key, &**value)));
     }
     for piece in pieces {
-        let Piece { view, dtype, .. } = piece;
+        let Piece { view, shard, dtype, .. } = piece;
         match *dtype == view.dtype() {
             true => writer.copy(view.name(), *view),
             false => writer.stream(view.name(), *dtype, view.shape(), |to| {
                 piece.overflowed.set(convert::pour(view, *dtype, to)?);
-                Ok(())
+                // It read value by value, which can report no loss.
+                lost_in(shard)
             }),
         };
     }
-    Ok(writer.save(path)?)
+    let saved = writer.save(path);
+    drop(writer);
+    Ok(saved.map_err(|error| lost.take().unwrap_or(error))?)
 }
 
 fn report(

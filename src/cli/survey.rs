@@ -8,7 +8,7 @@ use super::ls::name_cell;
 use super::output::Output;
 use super::progress::Progress;
 use super::table::Table;
-use barest::{C64, Dtype, Element, TensorView};
+use barest::{C64, Dtype, Element, Shard, TensorView};
 use std::path::Path;
 
 /// What was found among the values of one tensor.
@@ -34,10 +34,11 @@ pub fn write(path: &Path, output: &mut Output) -> Result<(), End> {
     let columns =
         ["NAME", "DTYPE", ">NAN", ">INFINITE", ">ZERO", ">LEAST", ">GREATEST", ">FIRST BAD"];
     let table = Table::new(&columns).giving_way(&["ZERO", "DTYPE"]);
+    let shards: Vec<&Shard> = model.shards().collect();
     let mut rows = Vec::new();
     for tensor in model.tensors() {
         let survey = look(&tensor, &mut progress);
-        model.still_whole()?;
+        shards[tensor.shard()].still_whole()?;
         let (least, greatest) = survey.range.unwrap_or(("-".to_owned(), "-".to_owned()));
         rows.push(vec![
             name_cell(tensor.name()),

@@ -6,6 +6,7 @@
 
 mod block;
 mod fake;
+mod parts;
 
 use crate::barest::gpu::{MetalDevice, MetalModel, sum_bf16, sum_bf16_on_cpu};
 use crate::barest::{Dtype, ErrorKind, Mapping, Model};

@@ -26,7 +26,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 
-/// One file of a model whose header was read and proved, and nothing else of it.
+/// One file of a model whose header was read and proved, and nothing else of it: it has no bytes of
+/// a tensor. In a [`Model`](super::super::Model) a [`Shard`](super::super::Shard) takes its place.
 pub struct ShardFile {
     pub(in super::super) path: Option<PathBuf>,
     pub(in super::super) file: Option<File>,

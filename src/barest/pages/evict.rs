@@ -10,14 +10,16 @@ pub struct Eviction {
     /// The pages before.
     pub before: PageCount,
     /// The pages after. Those that are left belong to a neighbour as well, or another process has
-    /// them mapped, or they are locked or stand behind locked ones in the same part.
+    /// them mapped, or they are locked or stand behind locked ones in the same part, or they are not on
+    /// the disk yet.
     pub after: PageCount,
 }
 
 impl Pages {
     /// Drops the pages of mapped files: out of this process, and out of the page cache where nobody
     /// else holds them. No byte changes; touched again, a page is read again. A page that a part
-    /// shares with a neighbour stays.
+    /// shares with a neighbour stays, and so does one that was written and is not on the disk yet:
+    /// what a [`Writer`](super::super::Writer) has saved is.
     ///
     /// Fails with [`NotFileBacked`](ErrorKind::NotFileBacked) if any part was read instead of mapped:
     /// there is no file behind such pages, and dropping them would turn weights into zeros. Then

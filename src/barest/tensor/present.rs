@@ -36,16 +36,16 @@ impl TensorView<'_> {
         let start = bytes.as_ptr() as usize - shard.mapping().as_ptr() as usize;
         let present = populate(shard.mapping(), start..start + bytes.len());
         let io_error = |action, source| self.error(ErrorKind::Io { action, source });
-        if let Some(lost) = present.map_err(|error| io_error("read the pages in", error))? {
-            return Err(self.lost_at(range.start + lost.saturating_sub(start) as u64));
+        let page = present.map_err(|error| io_error("read the pages in", error))?;
+        let page = page.map(|lost| range.start + lost.saturating_sub(start) as u64);
+        let len = shard.file().map(|file| file.metadata().map(|metadata| metadata.len()));
+        let len = len.transpose().map_err(|error| io_error("ask for the length", error))?;
+        // A file ends within a page, and only what is behind that page cannot be read.
+        let end = len.filter(|&len| len < range.end).map(|len| len.max(range.start));
+        match page.into_iter().chain(end).min() {
+            Some(lost) => Err(self.lost_at(lost)),
+            None => self.check_read(|| std::iter::once(range)),
         }
-        if let Some(file) = shard.file() {
-            let len = file.metadata().map_err(|error| io_error("ask for the length", error))?.len();
-            if len < range.end {
-                return Err(self.lost_at(len.max(range.start)));
-            }
-        }
-        self.check_read(|| std::iter::once(range))
     }
 
     /// For after a loop: whether all bytes of these ranges of the file were the file's.

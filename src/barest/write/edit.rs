@@ -104,7 +104,7 @@ impl EditMetadata {
             let mut tell = |_| ();
             let mut pipe = Pipe::new(To::File(file), old.data_len(), before, &mut tell)?;
             pipe.put(&new_head)?;
-            pipe.range(&source, old.data_start()..old.data_start() + old.data_len())?;
+            pipe.range(&source, old.data_start()..old.data_start() + old.data_len(), None)?;
             pipe.finish()
         })
     }

@@ -27,9 +27,13 @@ pub use left::{Left, LeftKind, left_in};
 pub use plan::Plan;
 pub use save::Saved;
 
+use super::bytes::Backing;
 use super::dtype::Dtype;
-use super::error::Result;
+use super::error::reserve::no_memory;
+use super::error::{Error, Result};
 use super::header::DEFAULT_HEADER_CAP;
+use super::seen::Seen;
+use super::shard::Shard;
 use super::tensor::TensorView;
 use pipe::{Pipe, Source, To};
 use save::{Before, nothing, replace};
@@ -219,8 +223,11 @@ impl<'a> Writer<'a> {
     /// Writes the model to anything that takes bytes, and gives their number. What stands there if
     /// this fails, after the plan, is the beginning of a model; [`Writer::save`] leaves none.
     ///
-    /// Fails as [`Writer::plan`] does; with [`Io`](super::ErrorKind::Io); and with
-    /// [`WrongDataLength`](super::ErrorKind::WrongDataLength) for a callback.
+    /// Fails as [`Writer::plan`] does; with [`Io`](super::ErrorKind::Io); with
+    /// [`WrongDataLength`](super::ErrorKind::WrongDataLength) for a callback; and with
+    /// [`Shrank`](super::ErrorKind::Shrank), [`Truncated`](super::ErrorKind::Truncated) or
+    /// [`Changed`](super::ErrorKind::Changed) if a mapped file that tensors are
+    /// [copied](Writer::copy) from changes meanwhile.
     pub fn write_to(&mut self, mut to: impl io::Write) -> Result<u64> {
         let plan = self.plan()?;
         self.pour(&plan, To::Anything(&mut to), &mut nothing, (0, plan.file_len()))?;
@@ -266,6 +273,7 @@ impl<'a> Writer<'a> {
         done: (u64, u64),
     ) -> Result<()> {
         let (start, all) = done;
+        let sources = self.sources()?;
         let mut tell = |done| {
             if let Some(progress) = &mut self.progress {
                 progress(start + done, all);
@@ -279,7 +287,27 @@ impl<'a> Writer<'a> {
                 .pour(info.byte_len(), &mut pipe)
                 .map_err(|failed| failed.said_of(name, *dtype, shape))?;
         }
-        pipe.finish()
+        pipe.finish()?;
+        sources.iter().try_for_each(|(shard, seen)| shard.still_looks(seen))
+    }
+
+    /// The files that the kernel copies from, and what they look like now. That nobody changes them
+    /// was promised; a model that is half of one and half of another should not get a name.
+    fn sources(&self) -> Result<Vec<(&'a Shard, Seen)>> {
+        let mut sources: Vec<(&Shard, Seen)> = Vec::new();
+        for tensor in &self.tensors {
+            let Source::View(TensorView { shard, .. }) = tensor.source else { continue };
+            let is_known = sources.last().is_some_and(|(last, _)| std::ptr::eq(*last, &**shard));
+            let (Some(file), Backing::Mapped, false) = (shard.file(), shard.backing(), is_known)
+            else {
+                continue;
+            };
+            let metadata = file.metadata().map_err(|error| Error::io("look at the file", error));
+            let metadata = metadata.map_err(|error| shard.source.error(error))?;
+            sources.try_reserve(1).map_err(|_| no_memory())?;
+            sources.push((shard, Seen::of(&metadata)));
+        }
+        Ok(sources)
     }
 }
 

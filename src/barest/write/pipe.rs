@@ -18,6 +18,7 @@ use super::save::{Before, Step};
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
+use std::path::Path;
 
 /// Bytes that are collected before they are written.
 pub const BUFFER: usize = 1 << 20;
@@ -216,21 +217,21 @@ impl<'p, 't> Pipe<'p, 't> {
         let shard = view.shard;
         match (shard.file(), shard.backing()) {
             // Only of a mapped file are the file's bytes of today those that the view shows.
-            (Some(file), Backing::Mapped) => self.range(file, view.file_range()),
+            (Some(file), Backing::Mapped) => self.range(file, view.file_range(), shard.path()),
             _ => self.put(view.bytes()),
         }
     }
 
-    /// A range of a file. The kernel copies whole pages, if they will be whole pages there too: where
+    /// A range of a file; what cannot be read is said of `path`. The kernel copies whole pages, if they will be whole pages there too: where
     /// they would straddle, memory is the faster way, and no file system could share them.
-    pub fn range(&mut self, file: &File, range: Range<u64>) -> Result<()> {
+    pub fn range(&mut self, file: &File, range: Range<u64>, path: Option<&Path>) -> Result<()> {
         let Range { start: mut at, end } = range;
         let page = sys::page_size() as u64;
         let position = self.done + self.filled as u64;
         if let To::File(to) = self.to {
             if end - at >= WORTH_A_CALL && position % page == at % page {
                 let boundary = at.next_multiple_of(page);
-                self.through_memory(file, at..boundary)?;
+                self.through_memory(file, at..boundary, path)?;
                 self.flush()?;
                 at = boundary;
                 while end - at >= page {
@@ -247,15 +248,24 @@ impl<'p, 't> Pipe<'p, 't> {
                 }
             }
         }
-        self.through_memory(file, at..end)
+        self.through_memory(file, at..end, path)
     }
 
-    fn through_memory(&mut self, file: &File, range: Range<u64>) -> Result<()> {
+    fn through_memory(
+        &mut self,
+        file: &File,
+        range: Range<u64>,
+        path: Option<&Path>,
+    ) -> Result<()> {
         let Range { start: mut at, end } = range;
         while at < end {
             let room = (self.buffer.len() - self.filled) as u64;
             let piece = (end - at).min(room) as usize;
-            read_exact_at(file, &mut self.buffer[self.filled..self.filled + piece], at)?;
+            let room = &mut self.buffer[self.filled..self.filled + piece];
+            read_exact_at(file, room, at).map_err(|error| match path {
+                Some(path) => error.in_file(path),
+                None => error,
+            })?;
             self.filled += piece;
             at += piece as u64;
             if self.filled == self.buffer.len() {

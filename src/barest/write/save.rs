@@ -259,7 +259,7 @@ impl Temporary {
         let len = metadata.map_err(|error| Error::io("ask for the length", error))?.len();
         let mut tell = |_| ();
         let mut pipe = Pipe::new(To::File(&named.file), len, before, &mut tell)?;
-        pipe.range(&self.file, 0..len)?;
+        pipe.range(&self.file, 0..len, None)?;
         pipe.finish()?;
         named.sync(before)?;
         Ok(named)

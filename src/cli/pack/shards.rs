@@ -12,10 +12,11 @@ use super::super::demo::write_new;
 use super::super::output::Output;
 use super::super::{End, ls::size_in_words};
 use super::{Pairs, Piece, Wanted, report};
+use barest::Saved;
 use barest::escape::{Json, Shown};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,11 @@ pub fn save(
     let cannot = |action: &str, error: io::Error| {
         End::Bad(format!("cannot {action} {}: {error}", Shown(&directory.to_string_lossy())))
     };
+    if directory.is_file() {
+        let shown = directory.to_string_lossy().into_owned();
+        let why = "is a file: with --shard DST is a directory";
+        return Err(End::Bad(format!("{} {why}", Shown(&shown))));
+    }
     let is_new = !directory.exists();
     fs::create_dir_all(directory).map_err(|error| cannot("make", error))?;
     if let Some(name) = a_model_in(directory).map_err(|error| cannot("read", error))? {
@@ -63,35 +69,40 @@ pub fn save(
         all => format!("model-{:05}-of-{all:05}.safetensors", number + 1),
     };
     let mut written: Vec<PathBuf> = Vec::new();
-    let mut steps = || -> Result<(), End> {
+    let mut steps = || -> Result<Vec<Saved>, End> {
+        let mut all = Vec::new();
         if files.len() > 1 {
             let path = directory.join(INDEX);
             let index = index(pieces, &files, name);
             write_new(&path, index.as_bytes())
                 .map_err(|error| cannot("write the index in", error))?;
-            written.push(path);
+            written.push(path.clone());
+            // Before the first file is there for good.
+            let index = OpenOptions::new().append(true).open(&path);
+            let synced = index.and_then(|index| index.sync_all());
+            synced.map_err(|error| cannot("flush the index in", error))?;
         }
         for (number, file) in files.iter().enumerate() {
             let path = directory.join(name(number));
-            let saved = super::save(&path, &pieces[file.clone()], pairs, wanted)?;
+            all.push(super::save(&path, &pieces[file.clone()], pairs, wanted)?);
             written.push(path);
-            report(&saved, &pieces[file.clone()], wanted, output)?;
         }
-        if files.len() > 1 {
-            let bytes = pieces.iter().map(Piece::byte_len).sum();
-            writeln!(output, "{} files, {} of data in all", files.len(), size_in_words(bytes))?;
-        }
-        Ok(())
+        Ok(all)
     };
-    let outcome = steps();
-    // What cannot be written out is no fault of the files.
-    if matches!(outcome, Err(End::Failed(_) | End::Bad(_))) {
+    let saved = steps().inspect_err(|_| {
         written.iter().rev().for_each(|path| drop(fs::remove_file(path)));
         if is_new {
             let _ = fs::remove_dir(directory);
         }
+    })?;
+    for (saved, file) in saved.iter().zip(&files) {
+        report(saved, &pieces[file.clone()], wanted, output)?;
     }
-    outcome
+    if files.len() > 1 {
+        let bytes = pieces.iter().map(Piece::byte_len).sum();
+        writeln!(output, "{} files, {} of data in all", files.len(), size_in_words(bytes))?;
+    }
+    Ok(())
 }
 
 /// The name of a file that a reader of the directory would take for a model, or a part of one.
