@@ -5,8 +5,8 @@ use libfuzzer_sys::fuzzer_mutate;
 use std::sync::LazyLock;
 
 static WORDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let words = dictionary(include_str!("header.dict"));
-    words.unwrap_or_else(|line| panic!("header.dict: {line}"))
+    let words = dictionary(include_str!("words.dict"));
+    words.unwrap_or_else(|line| panic!("words.dict: {line}"))
 });
 
 /// Changes the first `len` bytes, or begins anew with what `skeleton` makes, one time in sixteen;
