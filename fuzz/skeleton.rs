@@ -7,13 +7,14 @@
 use crate::changes::Random;
 
 /// Numbers that stand where a size should, and are none or too large.
-const NUMBERS: [&str; 12] = [
+const NUMBERS: [&str; 13] = [
     "00",
     "-0",
     "1.0",
     "1e3",
     "18446744073709551615",
     "18446744073709551616",
+    "184467440737095516160",
     "9223372036854775808",
     "9999999999999999",
     "0123456789012345",
@@ -36,18 +37,18 @@ const NAMES: [&str; 8] = [
 
 /// A header of entries in one form, as the file of a model.
 pub fn header(random: &mut Random) -> Vec<u8> {
-    let [comma, colon] = pick(random, &[[",", ":"], [", ", ": "], [" ,\n\t", " : "]]);
+    let [comma, colon] = random.pick(&[[",", ":"], [", ", ": "], [" ,\n\t", " : "]]);
     let dtypes: [(&str, usize); 6] =
         [("F32", 4), ("BF16", 2), ("U8", 1), ("F64", 8), ("F8_E4M3", 1), ("I64", 8)];
-    let one = pick(random, &dtypes);
-    let extra = pick(random, &["", "", "", "\"x\":1.5e3,", "\"x\":{\"y\":[null]},"]);
+    let one = random.pick(&dtypes);
+    let extra = random.pick(&["", "", "", "\"x\":1.5e3,", "\"x\":{\"y\":[null]},"]);
     let backwards = random.below(3) == 0;
     let mut end = 0;
     let mut members: Vec<String> = Vec::new();
     for number in 0..random.below(14) {
-        let (dtype, bytes) = if random.below(6) == 0 { pick(random, &dtypes) } else { one };
+        let (dtype, bytes) = if random.below(6) == 0 { random.pick(&dtypes) } else { one };
         let shape: Vec<usize> =
-            (0..random.below(4)).map(|_| pick(random, &[1, 1, 2, 3, 0, 11])).collect();
+            (0..random.below(4)).map(|_| random.pick(&[1, 1, 2, 3, 0, 11])).collect();
         let begin = end;
         end += shape.iter().product::<usize>() * bytes;
         if end > 800 {
@@ -96,45 +97,10 @@ fn with_a_fault(text: String, random: &mut Random) -> String {
     if places.is_empty() {
         return text;
     }
-    let place = pick(random, &places);
+    let place = random.pick(&places);
     let end = parts[place].chars().next_back().map_or(0, char::len_utf8);
     let behind = &parts[place][parts[place].len() - end..];
-    let other = format!("{}{behind}", pick(random, others));
+    let other = format!("{}{behind}", random.pick(others));
     parts[place] = &other;
     parts.concat()
-}
-
-/// An index of the files that `properties/index.rs` lays out, and of some that are not there.
-pub fn index(random: &mut Random) -> Vec<u8> {
-    const TENSORS: [&str; 7] = ["a", "b", "c", "d", "\\u0061", "\\u00e9\\n", "gone"];
-    const SHARDS: [&str; 16] = [
-        "s",
-        "t",
-        "sub/u.safetensors",
-        "empty",
-        "s",
-        "t",
-        "./s",
-        "\\u0073",
-        "short",
-        "text",
-        "sub/folder",
-        "gone",
-        "../secret",
-        "sub/../../secret",
-        "/etc/passwd",
-        "..\\\\secret",
-    ];
-    // Mostly shards that are there.
-    let most = pick(random, &[6, 8, SHARDS.len()]);
-    let entry = |random: &mut Random| {
-        format!("\"{}\":\"{}\"", pick(random, &TENSORS), SHARDS[random.below(most)])
-    };
-    let entries: Vec<String> = (0..random.below(7)).map(|_| entry(random)).collect();
-    let metadata = pick(random, &["", "\"metadata\":{\"total_size\":12},", "\"metadata\":null,"]);
-    format!("{{{metadata}\"weight_map\":{{{}}}}}", entries.join(",")).into_bytes()
-}
-
-fn pick<T: Copy>(random: &mut Random, items: &[T]) -> T {
-    items[random.below(items.len())]
 }

@@ -29,7 +29,7 @@ impl Tape<'_> {
     /// to be decided one by one.
     pub fn noise(&mut self, len: usize) -> Vec<u8> {
         let seed = usize::from(self.byte());
-        (0..len).map(|at| ((at + seed) * 0x9e37 >> 5) as u8).collect()
+        (0..len).map(|at| (((at + seed) * 0x9e37) >> 5) as u8).collect()
     }
 
     pub fn u64(&mut self) -> u64 {

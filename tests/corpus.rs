@@ -38,6 +38,9 @@ const LONGEST: usize = 1024;
 /// All seeds together, of one target.
 const MOST_SEED_BYTES: usize = 64 * 1024;
 
+/// Panics where something does not hold, and tells whether the input was accepted.
+type Property = fn(&[u8]) -> bool;
+
 /// Names and bytes, in the order of the names.
 fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
@@ -52,7 +55,7 @@ fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 /// The verdict on an input; a property that does not hold is reported with the input itself.
-fn judge(what: &str, input: &[u8], property: fn(&[u8]) -> bool) -> bool {
+fn judge(what: &str, input: &[u8], property: Property) -> bool {
     catch_unwind(|| property(input))
         .unwrap_or_else(|_| panic!("{what}, that is b\"{}\"", input.escape_ascii()))
 }
@@ -70,7 +73,7 @@ fn the_seeds_are_there_and_small() {
 
 #[test]
 fn seeds_of_both_kinds_break_no_property() {
-    let properties: [(&str, fn(&[u8]) -> bool); 3] = [
+    let properties: [(&str, Property); 3] = [
         ("header", header::judge),
         ("slice", slice::judge),
         ("roundtrip", |tape| roundtrip::judge(tape).is_some()),
@@ -121,7 +124,7 @@ fn headers_of_one_form_break_no_property() {
 
 #[test]
 fn changed_tapes_break_no_property() {
-    let properties: [(&str, fn(&[u8]) -> bool); 3] = [
+    let properties: [(&str, Property); 3] = [
         ("slice", slice::judge),
         ("decode", decode::judge),
         ("roundtrip", |tape| roundtrip::judge(tape).is_some()),

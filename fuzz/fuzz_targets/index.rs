@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use barest_fuzz::{index, mutator, skeleton};
+use barest_fuzz::{index, mutator};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 fuzz_target!(|text: &[u8]| {
@@ -10,5 +10,5 @@ fuzz_target!(|text: &[u8]| {
 });
 
 fuzz_mutator!(|text: &mut [u8], len: usize, longest: usize, seed: u32| {
-    mutator::mutate(text, len, longest, seed, skeleton::index, <[u8]>::to_vec)
+    mutator::mutate(text, len, longest, seed, index::skeleton, <[u8]>::to_vec)
 });

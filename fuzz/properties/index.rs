@@ -5,6 +5,7 @@
 //! `serde_json`, and by a look at a table of what lies where. Beside the folder lies a model that no
 //! text may reach.
 
+use crate::changes::Random;
 use barest::{Error, ErrorKind, Index, OpenOptions, TensorInfo};
 use serde::de::{MapAccess, Visitor};
 use serde_json::Value;
@@ -53,6 +54,37 @@ fn file(tensors: &[&str]) -> Vec<u8> {
     let entries: Vec<String> = tensors.iter().map(entry).collect();
     let header = format!("{{{}}}", entries.join(","));
     [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat()
+}
+
+/// An index of these files, and of some that are not there.
+pub fn skeleton(random: &mut Random) -> Vec<u8> {
+    const TENSORS: [&str; 7] = ["a", "b", "c", "d", "\\u0061", "\\u00e9\\n", "gone"];
+    const SHARDS: [&str; 16] = [
+        "s",
+        "t",
+        "sub/u.safetensors",
+        "empty",
+        "s",
+        "t",
+        "./s",
+        "\\u0073",
+        "short",
+        "text",
+        "sub/folder",
+        "gone",
+        "../secret",
+        "sub/../../secret",
+        "/etc/passwd",
+        "..\\\\secret",
+    ];
+    // Mostly shards that are there.
+    let most = random.pick(&[6, 8, SHARDS.len()]);
+    let entry = |random: &mut Random| {
+        format!("\"{}\":\"{}\"", random.pick(&TENSORS), SHARDS[random.below(most)])
+    };
+    let entries: Vec<String> = (0..random.below(7)).map(|_| entry(random)).collect();
+    let metadata = random.pick(&["", "\"metadata\":{\"total_size\":12},", "\"metadata\":null,"]);
+    format!("{{{metadata}\"weight_map\":{{{}}}}}", entries.join(",")).into_bytes()
 }
 
 /// Tries one index, or one list of files; tells whether it was a model.

@@ -7,7 +7,7 @@
 //! Headers of many shards are read by a few threads.
 
 use super::super::bytes::read_exact_at;
-use super::super::error::reserve::{vector, zeros};
+use super::super::error::reserve::{no_memory, vector, zeros};
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::escape::Shown;
 use super::super::header::{self, Header, Metadata, PREFIX};
@@ -54,18 +54,6 @@ impl ShardFile {
     /// Its `__metadata__`; `None` if it is absent or `null`.
     pub fn metadata(&self) -> Option<Metadata<'_>> {
         self.header.metadata()
-    }
-
-    /// A file that could not be opened, as one that holds nothing: so that the others can be looked
-    /// at all the same.
-    pub(super) fn unopened(path: PathBuf) -> Result<ShardFile> {
-        let header = Header::from_copy(b"{}".to_vec(), None)?;
-        Ok(ShardFile { path: Some(path), file: None, seen: None, header })
-    }
-
-    /// Whether it is none of those.
-    pub(super) fn is_open(&self) -> bool {
-        self.file.is_some()
     }
 
     /// The error in this file, if it is one.
@@ -205,19 +193,71 @@ pub fn read(path: &Path, options: &OpenOptions) -> Result<ShardFile> {
     steps().map_err(|error: Error| error.in_file(path))
 }
 
-/// Opens so many files and proves their headers, by a few threads. The outcomes are in the order of
-/// the files. Cancelling, and a limit of this process, which the rest would reach as well, end it.
+/// Those of a number of files that could be opened, in their order. What could not leaves nothing
+/// behind: an index can name millions of files that are not there.
+#[derive(Default)]
+pub struct Found {
+    pub files: Vec<ShardFile>,
+    /// Of each, its number among all.
+    pub numbers: Vec<u32>,
+}
+
+impl Found {
+    /// The place in `files` of a file by its number.
+    pub fn place(&self, number: u32) -> Option<usize> {
+        // Mostly all are there.
+        match self.numbers.get(number as usize) == Some(&number) {
+            true => Some(number as usize),
+            false => self.numbers.binary_search(&number).ok(),
+        }
+    }
+
+    fn push(&mut self, number: usize, file: ShardFile) -> Result<()> {
+        self.files.try_reserve(1).map_err(|_| no_memory())?;
+        self.numbers.try_reserve(1).map_err(|_| no_memory())?;
+        self.files.push(file);
+        self.numbers.push(number as u32);
+        Ok(())
+    }
+}
+
+/// Opens so many files and proves their headers, by a few threads; hands what is wrong with the
+/// others to `fault`, in the order of the files. Cancelling, and a limit of this process, which the
+/// rest would reach as well, end it.
 pub fn read_all(
     count: usize,
     path: impl Fn(usize) -> PathBuf + Sync,
     options: &OpenOptions,
+    mut fault: impl FnMut(usize, Error) -> Result<()>,
+) -> Result<Found> {
+    // Few models have more files, and that many outcomes take no memory worth mentioning.
+    const AT_ONCE: usize = 1024;
+    if let Some(progress) = &options.progress {
+        progress.expect_shards(count);
+    }
+    let mut found = Found::default();
+    for start in (0..count).step_by(AT_ONCE) {
+        let numbers = start..count.min(start + AT_ONCE);
+        let outcomes = read_some(numbers.clone(), &path, options)?;
+        for (number, outcome) in numbers.zip(outcomes) {
+            match outcome {
+                Ok(file) => found.push(number, file)?,
+                Err(error) => fault(number, error)?,
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The outcomes for these files, in their order.
+fn read_some(
+    numbers: Range<usize>,
+    path: &(impl Fn(usize) -> PathBuf + Sync),
+    options: &OpenOptions,
 ) -> Result<Vec<Result<ShardFile>>> {
     // A thread costs as much as a few small headers.
     const WORTH_A_THREAD: usize = 4;
-    let progress = options.progress.as_ref();
-    if let Some(progress) = progress {
-        progress.expect_shards(count);
-    }
+    let (progress, count) = (options.progress.as_ref(), numbers.len());
     let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
     let mut outcomes = vector(count)?;
     outcomes.resize_with(count, || None);
@@ -229,7 +269,7 @@ pub fn read_all(
                 return Ok(());
             }
             let cancelled = progress.map_or(Ok(()), Progress::check);
-            let outcome = cancelled.and_then(|()| read(&path(number), options));
+            let outcome = cancelled.and_then(|()| read(&path(numbers.start + number), options));
             if outcome.as_ref().is_err_and(ends_all) {
                 ended.store(true, Ordering::Relaxed);
                 return outcome.map(drop);

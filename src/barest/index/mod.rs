@@ -25,8 +25,8 @@ use super::looks_like;
 use super::nearest::nearest;
 use super::options::OpenOptions;
 use faults::Faults;
-use files::Opened;
 pub use files::ShardFile;
+use files::{Found, Opened};
 pub(super) use places::Headers;
 use places::Places;
 use source::Source;
@@ -257,19 +257,14 @@ impl OpenOptions {
     /// The index of files that no index names, found in `directory` or given one by one.
     fn files(&self, paths: &[PathBuf], directory: Option<&Path>) -> Result<Index> {
         let mut faults = Faults::default();
-        let outcomes = files::read_all(paths.len(), |number| paths[number].clone(), self)?;
-        let mut files = vector(paths.len())?;
-        for (outcome, path) in outcomes.into_iter().zip(paths) {
-            files.push(match outcome {
-                Ok(file) => file,
-                Err(error) => {
-                    faults.push(error);
-                    ShardFile::unopened(path.clone())?
-                }
-            });
-        }
+        let fault = |_, error| {
+            faults.push(error);
+            Ok(())
+        };
+        let Found { files, .. } =
+            files::read_all(paths.len(), |number| paths[number].clone(), self, fault)?;
         let places = Places::of_all(&files, &mut faults)?;
-        faults.into_result(directory, files.len())?;
+        faults.into_result(directory, paths.len())?;
         let path = match paths {
             [only] => Some(only.clone()),
             _ => directory.map(Path::to_owned),
@@ -286,22 +281,19 @@ impl OpenOptions {
         let directory = path.parent().unwrap_or(Path::new(""));
         // 1. The files.
         let shard_path = |shard: usize| directory.join(&*index.shard(shard));
-        let outcomes = files::read_all(index.shard_count(), shard_path, self)?;
-        let is_whole = outcomes.iter().all(Result::is_ok);
-        let tensors = if is_whole { Vec::new() } else { index.counts()? };
-        let mut files = vector(index.shard_count())?;
-        for (shard, outcome) in outcomes.into_iter().enumerate() {
-            files.push(match outcome {
-                Ok(file) => file,
-                Err(error) => {
-                    faults.push(missing(error, tensors[shard]));
-                    ShardFile::unopened(shard_path(shard))?
-                }
-            });
-        }
+        let mut tensors = Vec::new();
+        let fault = |shard: usize, error| {
+            if tensors.is_empty() {
+                tensors = index.counts()?;
+            }
+            faults.push(missing(error, tensors[shard] as usize));
+            Ok(())
+        };
+        let found = files::read_all(index.shard_count(), shard_path, self, fault)?;
         // 2. The tensors.
-        let (places, unassigned) = Places::assigned(&files, &index, &mut faults)?;
-        faults.into_result(Some(path), files.len())?;
+        let (places, unassigned) = Places::assigned(&found, &index, &mut faults)?;
+        faults.into_result(Some(path), index.shard_count())?;
+        let files = found.files;
         // 3. What is beside them.
         let mut named: Vec<&Path> = vector(files.len())?;
         named.extend(files.iter().filter_map(ShardFile::path));
