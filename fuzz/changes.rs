@@ -21,6 +21,11 @@ impl Random {
         self.0 ^= self.0 << 17;
         ((self.0 >> 16) % limit as u64) as usize
     }
+
+    /// One of these, of which there are some.
+    pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())]
+    }
 }
 
 /// Makes one change.
@@ -41,10 +46,10 @@ pub fn change(file: &mut Vec<u8>, random: &mut Random, words: &[Vec<u8>]) {
             }
         }
         5 => {
-            let word = pick(words, random);
+            let word = &words[random.below(words.len())];
             insert(file, one, word);
         }
-        6 => drop(file.splice(from..to, pick(words, random).iter().copied())),
+        6 => drop(file.splice(from..to, words[random.below(words.len())].iter().copied())),
         7 => drop(file.drain(from..to)),
         8 => {
             let stretch = file[from..to].to_vec();
@@ -59,14 +64,10 @@ pub fn change(file: &mut Vec<u8>, random: &mut Random, words: &[Vec<u8>]) {
             // A whole member, where one may stand.
             let is_member = |word: &&Vec<u8>| word.contains(&b':') && word.ends_with(b",");
             let members: Vec<&Vec<u8>> = words.iter().filter(is_member).collect();
-            let (place, member) = (joint(file, b"{,", random), pick(&members, random));
+            let (place, member) = (joint(file, b"{,", random), random.pick(&members));
             insert(file, place, member);
         }
     }
-}
-
-fn pick<'a, T>(items: &'a [T], random: &mut Random) -> &'a T {
-    &items[random.below(items.len())]
 }
 
 fn insert(file: &mut Vec<u8>, place: usize, bytes: &[u8]) {
@@ -77,7 +78,7 @@ fn insert(file: &mut Vec<u8>, place: usize, bytes: &[u8]) {
 fn joint(file: &[u8], marks: &[u8], random: &mut Random) -> usize {
     let marked = |at: &usize| marks.contains(&file[at - 1]);
     let joints: Vec<usize> = (1..=file.len()).filter(marked).chain([file.len()]).collect();
-    *pick(&joints, random)
+    random.pick(&joints)
 }
 
 /// The same file with a length that covers its text up to the last brace, and with the data that

@@ -89,5 +89,9 @@ struct Note16;
 struct Note17;
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/learnings/18-let-the-machine-attack-it.md")]
+struct Note18;
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/learnings/19-eight-bits-and-fewer.md")]
 struct Note19;

@@ -69,9 +69,10 @@ fn what_is_first_in_use_is_there_before_all_is() {
         assert!(is_there(&path, &model, "first"));
         wait(&prefetcher, &model, "other").unwrap();
         wait(&prefetcher, &model, "rest").unwrap();
-        assert!(is_there(&path, &model, "rest") && is_there(&path, &model, "other"));
         assert_eq!(prefetcher.progress(), (all, all));
-        done < all / 2
+        // A kernel that reclaims pages of its own accord may have taken one already: then once more.
+        let all_there = is_there(&path, &model, "rest") && is_there(&path, &model, "other");
+        all_there && done < all / 2
     });
 }
 

@@ -14,7 +14,7 @@ pub struct Faults {
 }
 
 /// How many are kept in full.
-const MOST: usize = 1000;
+pub const MOST: usize = 1000;
 
 impl Faults {
     /// Keeps a fault, or counts it.
@@ -28,6 +28,11 @@ impl Faults {
     /// Counts a fault that is not worth describing any more.
     pub fn count(&mut self) {
         self.more += 1;
+    }
+
+    /// Counts so many of them.
+    pub fn count_all(&mut self, more: usize) {
+        self.more += more;
     }
 
     /// Whether further ones are only counted.

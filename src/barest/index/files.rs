@@ -7,7 +7,7 @@
 //! Headers of many shards are read by a few threads, which begin while an index is still being read.
 
 use super::super::bytes::read_exact_at;
-use super::super::error::reserve::{no_memory, zeros};
+use super::super::error::reserve::{no_memory, vector, zeros};
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::escape::Shown;
 use super::super::header::{self, Header, Metadata, PREFIX};
@@ -17,6 +17,7 @@ use super::super::progress::Progress;
 use super::super::seen::Seen;
 use super::super::sys;
 use super::super::workers::share;
+use super::faults::MOST;
 use std::fmt::{self, Debug, Formatter};
 use std::fs::{File, Metadata as FileMetadata};
 use std::io;
@@ -56,18 +57,6 @@ impl ShardFile {
     /// Its `__metadata__`; `None` if it is absent or `null`.
     pub fn metadata(&self) -> Option<Metadata<'_>> {
         self.header.metadata()
-    }
-
-    /// A file that could not be opened, as one that holds nothing: so that the others can be looked
-    /// at all the same.
-    pub(super) fn unopened(path: PathBuf) -> Result<ShardFile> {
-        let header = Header::from_copy(b"{}".to_vec(), None)?;
-        Ok(ShardFile { path: Some(path), file: None, seen: None, header })
-    }
-
-    /// Whether it is none of those.
-    pub(super) fn is_open(&self) -> bool {
-        self.file.is_some()
     }
 
     /// The error in this file, if it is one.
@@ -207,28 +196,80 @@ pub fn read(path: &Path, options: &OpenOptions) -> Result<ShardFile> {
     steps().map_err(|error: Error| error.in_file(path))
 }
 
-/// Opens files and proves their headers while `name` is still naming them; `path` makes a path of what
-/// it names. The outcomes are in the order of the naming. `threads` threads take part, the calling one
-/// once it has named all. Cancelling, and a limit of this process, which the rest would reach as well,
-/// end it.
+/// Those of a number of files that could be opened, in their order. What could not leaves nothing
+/// behind: an index can name millions of files that are not there.
+#[derive(Default)]
+pub struct Found {
+    pub files: Vec<ShardFile>,
+    /// Of each, its number among all.
+    pub numbers: Vec<u32>,
+}
+
+impl Found {
+    /// The place in `files` of a file by its number.
+    pub fn place(&self, number: u32) -> Option<usize> {
+        // Mostly all are there.
+        match self.numbers.get(number as usize) == Some(&number) {
+            true => Some(number as usize),
+            false => self.numbers.binary_search(&number).ok(),
+        }
+    }
+
+    /// Those that were opened, with their numbers.
+    pub fn of(mut opened: Vec<(u32, ShardFile)>) -> Result<Found> {
+        opened.sort_unstable_by_key(|&(number, _)| number);
+        let (mut files, mut numbers) = (vector(opened.len())?, vector(opened.len())?);
+        for (number, file) in opened {
+            files.push(file);
+            numbers.push(number);
+        }
+        Ok(Found { files, numbers })
+    }
+}
+
+/// What became of many files, in no order.
+#[derive(Default)]
+pub struct Outcomes {
+    pub opened: Vec<(u32, ShardFile)>,
+    /// The first thousand faults; an index can name millions of files that are not there.
+    pub failed: Vec<(u32, Error)>,
+    /// How many more there were.
+    pub more: usize,
+}
+
+impl Outcomes {
+    fn push(&mut self, number: u32, outcome: Result<ShardFile>) -> Result<()> {
+        match outcome {
+            Ok(file) => {
+                self.opened.try_reserve(1).map_err(|_| no_memory())?;
+                self.opened.push((number, file));
+            }
+            Err(_) if self.failed.len() >= MOST => self.more += 1,
+            Err(error) => self.failed.push((number, error)),
+        }
+        Ok(())
+    }
+}
+
+/// Opens files and proves their headers while `name` is still naming them, each by a number; `path`
+/// makes a path of what it names. `threads` threads take part, the calling one once it has named all.
+/// Cancelling, and a limit of this process, which the rest would reach as well, end it.
 pub fn read_named<I: Send, T>(
     threads: usize,
     path: impl Fn(I) -> PathBuf + Sync,
     options: &OpenOptions,
-    name: impl FnOnce(&mut dyn FnMut(I)) -> Result<T>,
-) -> Result<(T, Vec<Result<ShardFile>>)> {
+    name: impl FnOnce(&mut dyn FnMut(u32, I)) -> Result<T>,
+) -> Result<(T, Outcomes)> {
     let progress = options.progress.as_ref();
-    let (send, receive) = channel::<I>();
-    let receive = Mutex::new((0, receive));
-    let outcomes = Mutex::new(Vec::new());
+    let (send, receive) = channel::<(u32, I)>();
+    let receive = Mutex::new(receive);
+    let outcomes = Mutex::new(Outcomes::default());
     let ended = AtomicBool::new(false);
     let work = || -> Result<()> {
         loop {
             // A poisoned lock would mean a panic in one of these lines: all is whole all the same.
-            let mut next = receive.lock().unwrap_or_else(PoisonError::into_inner);
-            let (number, Ok(item)) = (next.0, next.1.recv()) else { return Ok(()) };
-            next.0 += 1;
-            drop(next);
+            let next = receive.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok((number, item)) = next else { return Ok(()) };
             if ended.load(Ordering::Relaxed) {
                 return Ok(());
             }
@@ -241,26 +282,22 @@ pub fn read_named<I: Send, T>(
             if let Some(progress) = progress {
                 progress.shard_done();
             }
-            let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-            outcomes.try_reserve(1).map_err(|_| no_memory())?;
-            outcomes.push((number, outcome));
+            outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(number, outcome)?;
         }
     };
     let ended = &ended;
     let named = share(threads, work, move || {
-        let named = name(&mut |item| {
+        let named = name(&mut |number, item| {
             if let Some(progress) = progress {
                 progress.expect_shards(1);
             }
             // The receiver lives as long as this call.
-            let _ = send.send(item);
+            let _ = send.send((number, item));
         });
         // For the files of what is no index nobody needs to wait.
         named.inspect_err(|_| ended.store(true, Ordering::Relaxed))
     })?;
-    let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    outcomes.sort_unstable_by_key(|&(number, _): &(usize, _)| number);
-    Ok((named, outcomes.into_iter().map(|(_, outcome)| outcome).collect()))
+    Ok((named, outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)))
 }
 
 fn ends_all(error: &Error) -> bool {

@@ -26,8 +26,8 @@ use super::looks_like;
 use super::nearest::nearest;
 use super::options::OpenOptions;
 use faults::Faults;
-use files::Opened;
 pub use files::ShardFile;
+use files::{Found, Opened};
 pub(super) use places::Headers;
 use places::Places;
 use source::Source;
@@ -261,24 +261,19 @@ impl OpenOptions {
         const WORTH_A_THREAD: usize = 32;
         let mut faults = Faults::default();
         let threads = self.threads_for(paths.len() / WORTH_A_THREAD);
-        let path = |number: usize| paths[number].clone();
-        let name = |open: &mut dyn FnMut(usize)| {
-            (0..paths.len()).for_each(open);
+        let path = |number: u32| paths[number as usize].clone();
+        let name = |open: &mut dyn FnMut(u32, u32)| {
+            (0..paths.len() as u32).for_each(|number| open(number, number));
             Ok(())
         };
         let ((), outcomes) = files::read_named(threads, path, self, name)?;
-        let mut files = vector(paths.len())?;
-        for (outcome, path) in outcomes.into_iter().zip(paths) {
-            files.push(match outcome {
-                Ok(file) => file,
-                Err(error) => {
-                    faults.push(error);
-                    ShardFile::unopened(path.clone())?
-                }
-            });
-        }
+        let files::Outcomes { opened, mut failed, more } = outcomes;
+        failed.sort_unstable_by_key(|&(number, _)| number);
+        failed.into_iter().for_each(|(_, error)| faults.push(error));
+        faults.count_all(more);
+        let Found { files, .. } = Found::of(opened)?;
         let places = Places::of_all(&files, &mut faults)?;
-        faults.into_result(directory, files.len())?;
+        faults.into_result(directory, paths.len())?;
         let path = match paths {
             [only] => Some(only.clone()),
             _ => directory.map(Path::to_owned),
@@ -301,26 +296,21 @@ impl OpenOptions {
         let (index, outcomes) = files::read_named(threads, shard_path, self, |open| {
             WeightMap::read(&text, &mut faults, open).map_err(|error| error.in_file(path))
         })?;
-        let is_whole = outcomes.iter().all(Result::is_ok);
-        let tensors = if is_whole { Vec::new() } else { index.counts()? };
-        // As they were named; from here on in the order of their names.
-        let mut named: Vec<Option<Result<ShardFile>>> = vector(outcomes.len())?;
-        named.extend(outcomes.into_iter().map(Some));
-        let mut files = vector(index.shard_count())?;
-        for shard in 0..index.shard_count() {
-            files.push(match named[index.met(shard)].take() {
-                Some(Ok(file)) => file,
-                Some(Err(error)) => {
-                    faults.push(missing(error, tensors[shard]));
-                    ShardFile::unopened(directory.join(&*index.shard(shard)))?
-                }
-                // Each was named once.
-                None => continue,
-            });
+        // Numbered as they were met; from here on in the order of their names.
+        let files::Outcomes { mut opened, mut failed, more } = outcomes;
+        opened.iter_mut().for_each(|(number, _)| *number = index.rank(*number));
+        failed.iter_mut().for_each(|(number, _)| *number = index.rank(*number));
+        failed.sort_unstable_by_key(|&(number, _)| number);
+        let tensors = if failed.is_empty() { Vec::new() } else { index.counts()? };
+        for (number, error) in failed {
+            faults.push(missing(error, tensors[number as usize] as usize));
         }
+        faults.count_all(more);
+        let found = Found::of(opened)?;
         // 2. The tensors.
-        let (places, unassigned) = Places::assigned(&files, &index, &mut faults)?;
-        faults.into_result(Some(path), files.len())?;
+        let (places, unassigned) = Places::assigned(&found, &index, &mut faults)?;
+        faults.into_result(Some(path), index.shard_count())?;
+        let files = found.files;
         // 3. What is beside them.
         let mut named: Vec<&Path> = vector(files.len())?;
         named.extend(files.iter().filter_map(ShardFile::path));

@@ -14,7 +14,7 @@ use super::super::error::reserve::{no_memory, vector, zeros};
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::header::{Header, NameTable, Named, Unnamed};
 use super::faults::Faults;
-use super::files::ShardFile;
+use super::files::{Found, ShardFile};
 use super::weight_map::{Entry, WeightMap};
 
 /// The tensors of a model: all of one header, or a list.
@@ -99,10 +99,11 @@ impl Places {
     /// The tensors that the index assigns to the shards that could be opened, and how many these hold
     /// beside them.
     pub fn assigned(
-        files: &[ShardFile],
+        opened: &Found,
         index: &WeightMap<'_>,
         faults: &mut Faults,
     ) -> Result<(Places, usize)> {
+        let files = &opened.files;
         // 1. Which tensors of which shard: a mark for each, shard behind shard.
         let mut starts = vector(files.len())?;
         let mut all = 0;
@@ -113,12 +114,11 @@ impl Places {
         let mut marks: Vec<bool> = zeros(all)?;
         let mut guesses: Vec<Guesses> = zeros(files.len())?;
         for entry in &index.entries {
-            let shard = entry.shard as usize;
-            let Some(file) = files.get(shard).filter(|file| file.is_open()) else { continue };
-            let header = &file.header;
+            let Some(shard) = opened.place(entry.shard) else { continue };
+            let header = &files[shard].header;
             let name = index.tensor(entry);
             let Some(number) = guesses[shard].find(&name, header) else {
-                stale(index, entry, files, faults);
+                stale(index, entry, opened, faults);
                 continue;
             };
             let mark = &mut marks[starts[shard] + number];
@@ -202,12 +202,13 @@ fn named(
 }
 
 /// The fault that a shard does not hold what the index assigns to it.
-fn stale(index: &WeightMap<'_>, entry: &Entry, files: &[ShardFile], faults: &mut Faults) {
+fn stale(index: &WeightMap<'_>, entry: &Entry, opened: &Found, faults: &mut Faults) {
     if faults.are_many() {
         return faults.count();
     }
     let name = index.tensor(entry);
-    let holder = files.iter().position(|file| file.header.find(&name).is_some());
+    let holder = opened.files.iter().position(|file| file.header.find(&name).is_some());
+    let holder = holder.map(|place| opened.numbers[place] as usize);
     let kind = ErrorKind::StaleEntry {
         expected: index.shard(entry.shard as usize).into_owned(),
         found: holder.map(|shard| index.shard(shard).into_owned()),

@@ -14,12 +14,15 @@ use super::super::json::{Cursor, Text};
 use super::faults::Faults;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 /// An index, read.
 pub struct WeightMap<'a> {
     text: &'a str,
-    /// In the order of their names' bytes, each once.
-    shards: Vec<Shard>,
+    /// Names of shards, each once, in the order of their bytes.
+    shards: Vec<Text>,
+    /// The place in that order of each shard, as they were met in the text.
+    ranks: Vec<u32>,
     /// In the order of the text.
     pub entries: Vec<Entry>,
     pub total_size: Option<u64>,
@@ -41,42 +44,46 @@ const NOWHERE: u32 = u32::MAX;
 
 impl<'a> WeightMap<'a> {
     /// Reads the text of an index. What is no index fails here; a shard's name that must not be
-    /// used becomes a fault, and its tensors belong to no shard. Each shard is told of as it is met.
+    /// used becomes a fault, and its tensors belong to no shard. The others are handed to `open` as
+    /// they are met, with their number in that order.
     pub fn read(
         text: &'a str,
         faults: &mut Faults,
-        met: &mut dyn FnMut(Text),
+        open: &mut dyn FnMut(u32, Text),
     ) -> Result<WeightMap<'a>> {
         let mut reader = Reader {
             cursor: Cursor::new(text),
             text,
             entries: None,
             total_size: None,
-            shards: HashMap::new(),
-            count: 0,
-            met,
+            met: Vec::new(),
+            numbers: HashMap::new(),
+            open,
             faults,
         };
         reader.index().map_err(|error| error.in_whole_text(text.as_bytes()))?;
-        let Reader { entries, total_size, shards, count, .. } = reader;
+        let Reader { entries, total_size, met, numbers, .. } = reader;
         let Some(mut entries) = entries else {
             return Err(Error::new(ErrorKind::MissingField { expected: "weight_map" }));
         };
+        drop(numbers);
         // Shards are numbered as they were met; sorted, a model's files have the same numbers
         // whatever the order of its index.
-        let mut named = vector(count as usize)?;
-        named.extend(shards.into_iter().filter(|(_, shard)| shard.number != NOWHERE));
-        named.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        let mut rank = zeros(named.len())?;
+        let mut named: Vec<u32> = vector(met.len())?;
+        named.extend((0..).zip(&met).filter(|(_, shard)| shard.stays_below).map(|(n, _)| n));
+        let name = |number: u32| met[number as usize].name;
+        named.sort_unstable_by(|&one, &other| name(one).compare(name(other), text));
+        let mut ranks = vector(met.len())?;
+        ranks.resize(met.len(), NOWHERE);
         let mut shards = vector(named.len())?;
-        for (place, (_, shard)) in (0..).zip(named) {
-            rank[shard.number as usize] = place;
-            shards.push(shard);
+        for (place, number) in (0..).zip(named) {
+            ranks[number as usize] = place;
+            shards.push(name(number));
         }
-        for entry in entries.iter_mut().filter(|entry| entry.shard != NOWHERE) {
-            entry.shard = rank[entry.shard as usize];
+        for entry in &mut entries {
+            entry.shard = ranks[entry.shard as usize];
         }
-        Ok(WeightMap { text, shards, entries, total_size })
+        Ok(WeightMap { text, shards, ranks, entries, total_size })
     }
 
     /// How many shards are named that may be opened.
@@ -86,12 +93,12 @@ impl<'a> WeightMap<'a> {
 
     /// The name of a shard: a path below the index's directory, in the manner of Unix.
     pub fn shard(&self, number: usize) -> Cow<'_, str> {
-        self.shards[number].name.resolve(self.text)
+        self.shards[number].resolve(self.text)
     }
 
-    /// How many other shards were met before it.
-    pub fn met(&self, number: usize) -> usize {
-        self.shards[number].number as usize
+    /// The number of a shard by the one with which it was handed to `open`.
+    pub fn rank(&self, met: u32) -> u32 {
+        self.ranks[met as usize]
     }
 
     /// The name of an entry's tensor.
@@ -105,8 +112,8 @@ impl<'a> WeightMap<'a> {
     }
 
     /// How many entries each shard has. Looks at all of them: for messages.
-    pub fn counts(&self) -> Result<Vec<usize>> {
-        let mut counts: Vec<usize> = zeros(self.shard_count())?;
+    pub fn counts(&self) -> Result<Vec<u32>> {
+        let mut counts: Vec<u32> = zeros(self.shard_count())?;
         for entry in &self.entries {
             if let Some(count) = counts.get_mut(entry.shard as usize) {
                 *count += 1;
@@ -121,17 +128,19 @@ struct Reader<'a, 'f> {
     text: &'a str,
     entries: Option<Vec<Entry>>,
     total_size: Option<u64>,
-    shards: HashMap<Cow<'a, str>, Shard>,
-    /// How many of them may be opened.
-    count: u32,
-    met: &'f mut dyn FnMut(Text),
+    /// Shards in the order of the text, each once.
+    met: Vec<Shard>,
+    /// Which of them has a name with this hash; if that is another, the next hash is its own. With
+    /// names as keys the table took most of what an index of many shards costs.
+    numbers: HashMap<u32, u32>,
+    open: &'f mut dyn FnMut(u32, Text),
     faults: &'f mut Faults,
 }
 
 struct Shard {
     name: Text,
-    /// In the order of the text; or `NOWHERE`.
-    number: u32,
+    /// Whether it may be opened.
+    stays_below: bool,
 }
 
 impl Reader<'_, '_> {
@@ -224,30 +233,32 @@ impl Reader<'_, '_> {
         }
         let written = self.cursor.string("a string")?;
         let name = written.resolve(self.text);
-        if let Some(known) = self.shards.get(&name) {
-            return Ok(known.number);
+        // The hash is seeded anew for each index: nobody can choose names that meet.
+        let mut key = self.numbers.hasher().hash_one(&*name) as u32;
+        while let Some(&number) = self.numbers.get(&key) {
+            if self.met[number as usize].name.is(self.text, &name) {
+                return Ok(number);
+            }
+            key = key.wrapping_add(1);
         }
-        let number = match leads_astray(&name) {
-            None => {
-                (self.met)(written);
-                self.count += 1;
-                self.count - 1
-            }
-            Some(_) if self.faults.are_many() => {
-                self.faults.count();
-                NOWHERE
-            }
+        let number = self.met.len() as u32;
+        let astray = leads_astray(&name);
+        match astray {
+            None => (self.open)(number, written),
+            Some(_) if self.faults.are_many() => self.faults.count(),
             Some(why) => {
                 let kind = ErrorKind::BadShardName { found: name.clone().into_owned(), why };
                 let error = Error::at_header(kind, written.start as usize)
                     .in_whole_text(self.text.as_bytes())
                     .in_tensor(&tensor.resolve(self.text));
                 self.faults.push(error);
-                NOWHERE
             }
-        };
-        self.shards.try_reserve(1).map_err(|_| no_memory())?;
-        self.shards.insert(name, Shard { name: written, number });
+        }
+        let left = self.text.len() - self.cursor.position();
+        room(&mut self.met, left, SHORTEST_ENTRY)?;
+        self.met.push(Shard { name: written, stays_below: astray.is_none() });
+        self.numbers.try_reserve(1).map_err(|_| no_memory())?;
+        self.numbers.insert(key, number);
         Ok(number)
     }
 }
@@ -275,7 +286,7 @@ mod tests {
 
     fn read(text: &str) -> std::result::Result<(WeightMap<'_>, usize), String> {
         let mut faults = Faults::default();
-        match WeightMap::read(text, &mut faults, &mut |_| {}) {
+        match WeightMap::read(text, &mut faults, &mut |_, _| {}) {
             Ok(map) => Ok((map, faults.len())),
             Err(error) => Err(error.to_string()),
         }

@@ -6,6 +6,7 @@
 use super::super::error::{Error, ErrorKind, Result};
 use super::cursor::Cursor;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// A string of the text: where its characters stand, without the quotes.
@@ -38,6 +39,15 @@ impl Text {
         match self.escaped {
             true => self.characters(text).eq(other.chars()),
             false => &text[self.range()] == other,
+        }
+    }
+
+    /// How it and another string of the same text are ordered: by their characters, which is the
+    /// order of their UTF-8 bytes. Resolves nothing into memory.
+    pub fn compare(self, other: Text, text: &str) -> Ordering {
+        match self.escaped || other.escaped {
+            true => self.characters(text).cmp(other.characters(text)),
+            false => text[self.range()].cmp(&text[other.range()]),
         }
     }
 
@@ -231,6 +241,30 @@ mod tests {
             ("\"é🦀\u{7f}\u{ffff}\"", "é🦀\u{7f}\u{ffff}"),
         ] {
             assert_eq!(read(text).as_deref(), Ok(string), "{text}");
+        }
+    }
+
+    #[test]
+    fn strings_are_ordered_as_their_bytes_are() {
+        let strings = [
+            (r#""""#, ""),
+            (r#""\u0000""#, "\0"),
+            (r#""A""#, "A"),
+            (r#""\u0061""#, "a"),
+            (r#""a""#, "a"),
+            (r#""ab""#, "ab"),
+            (r#""\u00e9""#, "é"),
+            ("\"\u{ffff}\"", "\u{ffff}"),
+            (r#""\ud83e\udd80""#, "🦀"),
+        ];
+        for (one, resolved) in strings {
+            for (other, other_resolved) in strings {
+                let text = format!("{one}{other}");
+                let mut cursor = Cursor::new(&text);
+                let [first, second] = [(); 2].map(|()| cursor.string("a string").unwrap());
+                let expected = resolved.as_bytes().cmp(other_resolved.as_bytes());
+                assert_eq!(first.compare(second, &text), expected, "{one} {other}");
+            }
         }
     }
 

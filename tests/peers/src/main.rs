@@ -36,7 +36,7 @@ usage: barest-peers [--rounds N] [--only NAME] [--cpu] [--json]
   --json       one JSON object instead of tables
 
 `work` does one thing TIMES times and nothing else, for profilers: it parses a
-file's header (`barest`, `safetensors`), or maps a directory (`map-barest`,
+file's header (`barest`, `safetensors`; `judge`, which may refuse it), or maps a directory (`map-barest`,
 `map-safetensors`, `map-candle`).
 ";
 

@@ -63,7 +63,8 @@ fn counts(parser: &str, path: &Path, times: [u32; 2]) -> Option<[u64; 2]> {
     Some([few?, many?])
 }
 
-fn count(parser: &str, path: &Path, times: u32) -> Option<u64> {
+/// Instructions of `work PARSER PATH TIMES`; `None` where callgrind is not.
+pub fn count(parser: &str, path: &Path, times: u32) -> Option<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe().ok()?)

@@ -1,5 +1,6 @@
 //! What is measured? A file for each table; a new one is added here.
 
+mod attacks;
 mod decode;
 mod dot;
 mod instructions;
@@ -20,7 +21,7 @@ use std::io;
 type Make = fn(&Run) -> io::Result<Table>;
 
 /// Names, and what makes the tables, in the order in which they are shown.
-pub const TABLES: [(&str, Make); 12] = [
+pub const TABLES: [(&str, Make); 13] = [
     ("parse", parse::table),
     ("typed", typed::table),
     ("layouts", layouts::table),
@@ -33,6 +34,7 @@ pub const TABLES: [(&str, Make); 12] = [
     ("sets-memory", sets::memory),
     ("sets-calls", sets::calls),
     ("instructions", instructions::table),
+    ("attacks", attacks::table),
 ];
 
 /// Header, proof and names by this crate.
