@@ -333,5 +333,5 @@ fn a_file_that_somebody_writes_to_meanwhile_is_not_replaced() {
     let now = stage.now().unwrap();
     let old = stage.old.clone().unwrap();
     assert!(now.starts_with(&old) && now.len() > old.len());
-    assert_eq!(stage.beside(), [PathBuf::new(); 0]);
+    assert!(stage.beside().is_empty(), "{:?}", stage.beside());
 }
