@@ -12,6 +12,7 @@ use super::super::bytes::read_exact_at;
 use super::super::error::reserve::zeros;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::header::{DEFAULT_HEADER_CAP, Header, PREFIX};
+use super::super::seen::Seen;
 use super::left::{Left, backup_name};
 use super::locate::{Place, metadata};
 use super::pipe::{Pipe, To};
@@ -62,8 +63,9 @@ impl EditMetadata {
     /// begins on a multiple of the same power of two as before, up to 16384.
     ///
     /// Fails as [`Header::open`] does, with [`NoSuchKey`](ErrorKind::NoSuchKey), with
-    /// [`HeaderTooLong`](ErrorKind::HeaderTooLong), with [`LeftBackup`](ErrorKind::LeftBackup), and
-    /// if the file cannot be written.
+    /// [`HeaderTooLong`](ErrorKind::HeaderTooLong), with [`LeftBackup`](ErrorKind::LeftBackup), with
+    /// [`Shrank`](ErrorKind::Shrank) or [`Changed`](ErrorKind::Changed) if somebody writes to the file
+    /// meanwhile, and if it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Saved> {
         let path = path.as_ref();
         self.save_step_by_step(path, &mut nothing).map_err(|error| error.in_file(path))
@@ -99,13 +101,16 @@ impl EditMetadata {
             }
         };
         let source = File::open(path).map_err(|error| Error::io("open", error))?;
+        let look = source.metadata().map_err(|error| Error::io("look at the file", error));
+        let seen = Seen::of(&look?);
         is_still(&source, &old_head, &old)?;
         replace(path, before, &mut |file, before| {
             let mut tell = |_| ();
             let mut pipe = Pipe::new(To::File(file), old.data_len(), before, &mut tell)?;
             pipe.put(&new_head)?;
             pipe.range(&source, old.data_start()..old.data_start() + old.data_len(), None)?;
-            pipe.finish()
+            pipe.finish()?;
+            seen.compare(&source)
         })
     }
 

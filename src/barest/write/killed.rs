@@ -312,3 +312,26 @@ fn a_new_file_without_a_name_leaves_nothing_when_killed() {
     }
     assert!(number > 3);
 }
+
+/// Who writes to a file while its metadata is changed keeps what was written.
+#[test]
+fn a_file_that_somebody_writes_to_meanwhile_is_not_replaced() {
+    let mut stage = Stage::new(Way::Edit, "meanwhile");
+    stage.set(Way::Edit);
+    let path = stage.path.clone();
+    let mut before = move |step| {
+        if step == Step::SyncFile || step == Step::Write {
+            let mut file = fs::OpenOptions::new().append(true).open(&path)?;
+            let modified = file.metadata()?.modified()?;
+            file.write_all(b"!")?;
+            file.set_modified(modified + std::time::Duration::from_secs(1))?;
+        }
+        Ok(())
+    };
+    let error = edit().save_step_by_step(&stage.path, &mut before).unwrap_err();
+    assert!(matches!(error.kind(), super::super::error::ErrorKind::Changed { .. }), "{error}");
+    let now = stage.now().unwrap();
+    let old = stage.old.clone().unwrap();
+    assert!(now.starts_with(&old) && now.len() > old.len());
+    assert!(stage.beside().is_empty(), "{:?}", stage.beside());
+}
