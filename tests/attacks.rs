@@ -5,7 +5,7 @@
 //! call holds at once, its own copy of the text included, as a multiple of the text's length. A
 //! vector that grows counts as two. At their full length, and in instructions, `tests/peers` prints
 //! what these take: `--only attacks`.
-#![cfg(target_pointer_width = "64")]
+#![cfg(all(unix, target_pointer_width = "64"))]
 
 // It is shared, and not all of it is needed here.
 #[path = "common/counting.rs"]

@@ -314,7 +314,7 @@ fn the_work_grows_with_the_index_and_not_with_its_square() {
     });
     let error = outcome.unwrap_err();
     assert!(error.to_string().contains(&format!("{MANY} faults")), "{error}");
-    assert!(peak < MANY * 1200, "{peak} bytes for {MANY} shards");
+    assert!(peak < MANY * 200, "{peak} bytes for {MANY} shards");
 
     // 2. Each name stands for both of two shards that hold it.
     let names: Vec<String> = (0..MANY).map(name).collect();

@@ -366,3 +366,23 @@ impl Debug for TensorInfo<'_> {
         write!(f, "`{name}` {} {shape} at {:?}", self.dtype(), self.file_range())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name would be found all the same, slowly: the list of names that collide hides it.
+    #[test]
+    fn names_are_hashed_once_and_found_by_that() {
+        let entry = |number: u32| {
+            format!(r#""layer.{number}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#)
+        };
+        let entries: Vec<String> = (0..1000).map(entry).collect();
+        let text = format!("{{{}}}", entries.join(","));
+        let header = Header::from_copy(text.into_bytes(), None).unwrap();
+        assert!(header.names.is_hashed());
+        for tensor in header.tensors() {
+            assert_eq!(header.name_hash(tensor.number()), names::hash(tensor.name()));
+        }
+    }
+}

@@ -136,6 +136,12 @@ impl NameTable {
         self.tag(hash) | (number as u32 + 1)
     }
 
+    /// Whether it is the table and not the list.
+    #[cfg(test)]
+    pub fn is_hashed(&self) -> bool {
+        !self.slots.is_empty()
+    }
+
     /// Bytes of memory held.
     #[cfg(test)]
     fn heap_bytes(&self) -> usize {
@@ -229,6 +235,7 @@ mod tests {
             }
             assert_eq!(table.find("", &items), None);
             assert!(table.heap_bytes() <= count * 4 * size_of::<u32>());
+            assert_eq!(table.is_hashed(), count > 0, "names that nobody chose do not collide");
         }
     }
 
