@@ -14,6 +14,7 @@
 mod excerpt;
 mod kind;
 pub(super) mod reserve;
+mod sentences;
 
 pub use kind::ErrorKind;
 
