@@ -30,7 +30,7 @@ impl OpenOptions {
     }
 
     /// Reads with this many threads, headers and what is read instead of mapped. By default 4, or
-    /// fewer on a machine with fewer cores, and one for little.
+    /// fewer on a machine with fewer cores; half as many for headers; and one for little.
     pub fn read_threads(&mut self, threads: NonZeroUsize) -> &mut OpenOptions {
         self.read_threads = Some(threads);
         self
@@ -40,6 +40,15 @@ impl OpenOptions {
     pub fn progress(&mut self, progress: &Progress) -> &mut OpenOptions {
         self.progress = Some(progress.clone());
         self
+    }
+
+    /// How many threads to use for opening files, which falls into so many equal pieces: half as many
+    /// as for reading, since much of it waits for the same locks of the kernel.
+    pub(super) fn header_threads(&self, pieces: usize) -> usize {
+        match self.read_threads {
+            Some(_) => self.threads_for(pieces),
+            None => self.threads_for(pieces).div_ceil(2),
+        }
     }
 
     /// How many threads to use for work that falls into so many equal pieces.

@@ -260,7 +260,7 @@ impl OpenOptions {
         // A thread costs as much as many small headers.
         const WORTH_A_THREAD: usize = 32;
         let mut faults = Faults::default();
-        let threads = self.threads_for(paths.len() / WORTH_A_THREAD);
+        let threads = self.header_threads(paths.len() / WORTH_A_THREAD);
         let path = |number: u32| paths[number as usize].clone();
         let name = |open: &mut dyn FnMut(u32, u32)| {
             (0..paths.len() as u32).for_each(|number| open(number, number));
@@ -291,7 +291,7 @@ impl OpenOptions {
         let text = self.index_text(path).map_err(|error: Error| error.in_file(path))?;
         let directory = path.parent().unwrap_or(Path::new(""));
         // 1. The files, each as soon as the index has named it.
-        let threads = self.threads_for(text.len() / WORTH_A_THREAD);
+        let threads = self.header_threads(text.len() / WORTH_A_THREAD);
         let shard_path = |name: Text| directory.join(&*name.resolve(&text));
         let (index, outcomes) = files::read_named(threads, shard_path, self, |open| {
             WeightMap::read(&text, &mut faults, open).map_err(|error| error.in_file(path))
