@@ -7,8 +7,10 @@
 use crate::changes::Random;
 
 /// Numbers that stand where a size should, and are none or too large.
-const NUMBERS: [&str; 13] = [
+const NUMBERS: [&str; 15] = [
     "00",
+    "000000000",
+    "012345678",
     "-0",
     "1.0",
     "1e3",

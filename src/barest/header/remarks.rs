@@ -119,3 +119,36 @@ pub fn find(header: &Header) -> Vec<Remark> {
     }
     remarks
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The remark on alignment for a header of 2 bytes of padding more than a multiple of 8.
+    fn misaligned(entries: &str) -> Option<(usize, String)> {
+        let mut text = format!("{{{entries}}}");
+        text += &" ".repeat(10 - text.len() % 8);
+        let header = Header::from_copy(text.into_bytes(), None).unwrap();
+        header.remarks().into_iter().find_map(|remark| match remark {
+            Remark::Misaligned { tensors, first } => Some((tensors, first)),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn what_stands_at_an_odd_place_is_counted_and_the_first_named() {
+        let entry = |name: &str, dtype: &str, shape: &str, offsets: &str| {
+            format!(r#""{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}"#)
+        };
+        // Two bytes behind a multiple of 8: fine for bytes and pairs, and for what has no bytes.
+        let fine = [
+            entry("a", "F64", "[0]", "[0,0]"),
+            entry("b", "U8", "[2]", "[0,2]"),
+            entry("c", "BF16", "[1]", "[2,4]"),
+        ];
+        assert_eq!(misaligned(&fine.join(",")), None);
+        let odd = [entry("d", "F32", "[1]", "[4,8]"), entry("e", "I64", "[1]", "[8,16]")];
+        let all = [&fine[..], &odd[..]].concat().join(",");
+        assert_eq!(misaligned(&all), Some((2, "d".to_owned())));
+    }
+}
