@@ -365,6 +365,7 @@ enum Row {
 fn a_row_is_what_stands_at_an_index_of_the_first_axis() {
     const FAR: u64 = 1 << 40;
     const FARTHER: u64 = 1 << 62;
+    #[cfg(target_pointer_width = "64")]
     let last = |rows: u64| rows as usize - 1;
     let rows = [
         (&[3][..], 0, Row::Is(&[], &[0])),
