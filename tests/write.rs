@@ -14,6 +14,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::LazyLock;
 
 #[path = "../src/barest/skip.rs"]
 mod skip;
@@ -211,42 +212,41 @@ fn the_layout_is_spelled_as_the_reference_spells_it() {
 
 #[test]
 fn what_is_wrong_is_told_before_a_byte_is_written() {
-    let bytes = [0; 64];
-    let long = "n".repeat(200);
+    static BYTES: [u8; 64] = [0; 64];
+    static LONG: LazyLock<String> = LazyLock::new(|| "n".repeat(200));
     type Plan = Box<dyn Fn(&mut Writer<'static>)>;
-    let leak: &'static [u8] = Box::leak(Box::new(bytes));
-    let long: &'static str = Box::leak(long.into_boxed_str());
+    let (bytes, long): (&'static [u8], &'static str) = (&BYTES, &LONG);
     let cases: Vec<(&str, Plan)> = vec![
         (
             "tensor `a`: another tensor of this name",
             Box::new(move |writer| {
-                writer.tensor("a", Dtype::U8, vec![1], &leak[..1]);
-                writer.tensor("b", Dtype::U8, vec![1], &leak[..1]);
-                writer.tensor("a", Dtype::U8, vec![1], &leak[..1]);
+                writer.tensor("a", Dtype::U8, vec![1], &bytes[..1]);
+                writer.tensor("b", Dtype::U8, vec![1], &bytes[..1]);
+                writer.tensor("a", Dtype::U8, vec![1], &bytes[..1]);
             }),
         ),
         (
             "tensor `__metadata__`: no tensor can have this name",
             Box::new(move |writer| {
-                writer.tensor("__metadata__", Dtype::U8, vec![1], &leak[..1]);
+                writer.tensor("__metadata__", Dtype::U8, vec![1], &bytes[..1]);
             }),
         ),
         (
             "tensor `a`: F32 [2,3] needs 24 bytes, 23 were given",
             Box::new(move |writer| {
-                writer.tensor("a", Dtype::F32, vec![2, 3], &leak[..23]);
+                writer.tensor("a", Dtype::F32, vec![2, 3], &bytes[..23]);
             }),
         ),
         (
             "tensor `a`: F32 [0] needs 0 bytes, 4 were given",
             Box::new(move |writer| {
-                writer.tensor("a", Dtype::F32, vec![0], &leak[..4]);
+                writer.tensor("a", Dtype::F32, vec![0], &bytes[..4]);
             }),
         ),
         (
             "tensor `a`: F4 [3] has 12 bits, not a whole number of bytes",
             Box::new(move |writer| {
-                writer.tensor("a", Dtype::F4, vec![3], &leak[..2]);
+                writer.tensor("a", Dtype::F4, vec![3], &bytes[..2]);
             }),
         ),
         (
@@ -280,13 +280,13 @@ fn what_is_wrong_is_told_before_a_byte_is_written() {
         (
             "header length too large: 256 bytes, the cap is 255",
             Box::new(move |writer| {
-                writer.tensor(long, Dtype::U8, vec![1], &leak[..1]).header_cap(255);
+                writer.tensor(long, Dtype::U8, vec![1], &bytes[..1]).header_cap(255);
             }),
         ),
         (
             "header length too large: 4088 bytes, the cap is 300",
             Box::new(move |writer| {
-                writer.tensor(long, Dtype::U8, vec![1], &leak[..1]).header_cap(300).align(4096);
+                writer.tensor(long, Dtype::U8, vec![1], &bytes[..1]).header_cap(300).align(4096);
             }),
         ),
         (
@@ -324,7 +324,7 @@ fn what_is_wrong_is_told_before_a_byte_is_written() {
     }
     assert_eq!(scratch.names(), [""; 0]);
     let mut fits = Writer::new();
-    fits.tensor(long, Dtype::U8, vec![1], &leak[..1]).header_cap(256);
+    fits.tensor(long, Dtype::U8, vec![1], &bytes[..1]).header_cap(256);
     assert_eq!(fits.plan().unwrap().header().header_len(), 256);
 }
 

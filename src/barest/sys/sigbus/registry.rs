@@ -200,15 +200,15 @@ mod tests {
     fn a_place_is_used_again_and_remembers_nothing() {
         let registry = Registry::new();
         let places: Vec<&Place> =
-            (0..PLACES).map(|number| registry.enter((number + 1) << 24, 1).unwrap()).collect();
-        assert!(registry.enter(1 << 30, 1).is_none());
-        assert!(poison(&registry, 8 << 24).is_some());
+            (0..PLACES).map(|number| registry.enter((number + 1) << 20, 1).unwrap()).collect();
+        assert!(registry.enter(2 << 30, 1).is_none());
+        assert!(poison(&registry, 8 << 20).is_some());
         places[7].leave();
-        assert_eq!(poison(&registry, 8 << 24), None);
-        let again = registry.enter(1 << 30, 1).unwrap();
+        assert_eq!(poison(&registry, 8 << 20), None);
+        let again = registry.enter(2 << 30, 1).unwrap();
         assert!(std::ptr::eq(again, places[7]));
         assert_eq!(again.mark(), None);
-        assert!(registry.enter(2 << 30, 1).is_none());
+        assert!(registry.enter(3 << 30, 1).is_none());
     }
 
     #[test]
