@@ -40,9 +40,7 @@ impl Run {
             false => PageCount { mapped, in_memory: 0, untold: mapped },
         })
     }
-}
 
-impl Run {
     /// Whether all of its pages are in the page cache, or being read into it; false also if nobody
     /// tells. Quicker than to count them.
     pub(super) fn is_cached(&self) -> bool {

@@ -58,7 +58,7 @@ impl Drop for Locked {
 
 impl Debug for Locked {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let bytes: u64 = self.runs.iter().map(|run| run.range.end - run.range.start).sum();
+        let bytes: u64 = self.runs.iter().map(Run::byte_len).sum();
         write!(f, "Locked({bytes} bytes)")
     }
 }

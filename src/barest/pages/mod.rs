@@ -112,7 +112,7 @@ impl Pages {
 
     /// Bytes of all parts. What was added twice counts twice.
     pub fn byte_len(&self) -> u64 {
-        self.runs.iter().map(|run| run.range.end - run.range.start).sum()
+        self.runs.iter().map(Run::byte_len).sum()
     }
 
     /// Whether there are no bytes.

@@ -88,7 +88,8 @@ const MOST_ADVISED: usize = 256;
 
 impl Pages {
     /// Starts to bring the pages in, in their order; returns at once. Parts that were read instead of
-    /// mapped are there already, and pages in memory are left as they are.
+    /// mapped are there already, and pages in memory are left as they are. Where all of a part is in
+    /// the page cache at the start, pages that another process is still reading in count as there.
     ///
     /// Fails with [`WouldNotFit`](ErrorKind::WouldNotFit) if the machine, or the control group of this
     /// process, has less memory left than the missing pages need: they would drive each other out.
