@@ -69,10 +69,12 @@ on_posix! {
         Available, Limit, available_memory, of_locked_memory, of_mappings, of_open_files,
     };
     pub use paging::{bring_in, cached_pages, drop_pages, lock, tells_residency, unlock};
+    mod saving;
     pub use posix::{
-        advise, copy_range, give_name, map_anonymous, map_file, open, open_unnamed, page_faults,
-        page_size, protect, release, residency, terminal_columns,
+        advise, map_anonymous, map_file, open, page_faults, page_size, protect, release, residency,
+        terminal_columns,
     };
+    pub use saving::{copy_range, give_name, open_unnamed};
     // Built for the tests too, so that the fallback is not first tried where it is needed.
     #[cfg(test)]
     mod other;
