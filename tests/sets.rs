@@ -5,6 +5,7 @@
 #![cfg(all(unix, target_pointer_width = "64"))]
 
 #[path = "common/counting.rs"]
+#[allow(dead_code)]
 mod counting;
 #[path = "common/files.rs"]
 mod files;

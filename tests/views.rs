@@ -3,60 +3,16 @@
 //! This test binary counts its allocations: each thread its own, so that tests do not disturb each
 //! other. Memory that is mapped is not counted; a header never lies in such memory.
 
+// It is shared, and not all of it is needed here.
+#[path = "common/counting.rs"]
+#[allow(dead_code)]
+mod counting;
+
 use barest::{Bf16, Dtype, Element, Error, ErrorKind, Header, Mapping, Model, Plain, TensorView};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use counting::cost;
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
-
-// The allocations of one thread.
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-    static LIVE: Cell<isize> = const { Cell::new(0) };
-    static PEAK: Cell<isize> = const { Cell::new(0) };
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-// SAFETY: both functions pass on to the system's allocator what they were given; counting neither
-// allocates nor panics. What grows is allocated anew and copied (the trait's own way), so that the
-// peak counts both copies: the worst that an allocator can do.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        LIVE.set(LIVE.get() + layout.size() as isize);
-        PEAK.set(PEAK.get().max(LIVE.get()));
-        // SAFETY: the caller's promise, passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        LIVE.set(LIVE.get() - layout.size() as isize);
-        // SAFETY: the caller's promise, passed on.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[derive(Debug)]
-struct Cost {
-    allocations: usize,
-    /// Bytes on the heap at the worst moment, above those at the start.
-    peak: usize,
-}
-
-fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
-    let (allocations, live) = (ALLOCATIONS.get(), LIVE.get());
-    PEAK.set(live);
-    let outcome = work();
-    let cost =
-        Cost { allocations: ALLOCATIONS.get() - allocations, peak: (PEAK.get() - live) as usize };
-    (outcome, cost)
-}
 
 #[test]
 fn the_counting_counts() {

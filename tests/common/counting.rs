@@ -11,7 +11,9 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every request is passed on to the system's allocator as it is.
+// SAFETY: both functions pass on to the system's allocator what they were given; counting neither
+// allocates nor panics. What grows is allocated anew and copied (the trait's own way), so that the
+// peak counts both copies: the worst that an allocator can do.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -31,17 +33,31 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most bytes that `work` held at once beyond what was held before, on this thread.
-pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
-    let before = LIVE.get();
-    PEAK.set(before);
-    let outcome = work();
-    (outcome, (PEAK.get() - before) as usize)
+#[derive(Debug)]
+pub struct Cost {
+    pub allocations: usize,
+    /// Bytes on the heap at the worst moment, above those at the start.
+    pub peak: usize,
 }
 
-/// How often `work` asked for memory, on this thread.
-pub fn allocations_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
-    let before = ALLOCATIONS.get();
+/// What `work` cost on this thread.
+pub fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
+    let (allocations, live) = (ALLOCATIONS.get(), LIVE.get());
+    PEAK.set(live);
     let outcome = work();
-    (outcome, ALLOCATIONS.get() - before)
+    let cost =
+        Cost { allocations: ALLOCATIONS.get() - allocations, peak: (PEAK.get() - live) as usize };
+    (outcome, cost)
+}
+
+/// The most bytes that `work` held at once beyond what was held before.
+pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let (outcome, cost) = cost(work);
+    (outcome, cost.peak)
+}
+
+/// How often `work` asked for memory.
+pub fn allocations_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let (outcome, cost) = cost(work);
+    (outcome, cost.allocations)
 }
