@@ -195,6 +195,11 @@ impl Model {
         TensorView { shard: &self.parts.shards[shard_number], shard_number, number }
     }
 
+    /// The error of what was opened, if that has a path.
+    pub(super) fn error(&self, error: Error) -> Error {
+        self.parts.catalogue.error(error)
+    }
+
     pub(super) fn not_found(&self, name: &str) -> Error {
         let names = self.tensors().map(|tensor| tensor.name());
         self.parts.catalogue.not_found(name, names, self.len())

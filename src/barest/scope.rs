@@ -190,7 +190,7 @@ impl Checklist {
             names.push("…".to_owned());
         }
         let names = names.join(", ");
-        Err(Error::new(ErrorKind::NeverAskedFor { tensors, names }))
+        Err(self.model.error(Error::new(ErrorKind::NeverAskedFor { tensors, names })))
     }
 }
 

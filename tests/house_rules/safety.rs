@@ -83,7 +83,7 @@ fn unsafe_item<'a>(behind: &[Token<'a>]) -> Option<&'a str> {
 /// Whether a file may hold unsafe code.
 fn may_be_unsafe(path: &str) -> bool {
     const FILES: [&str; 5] =
-        ["mapping.rs", "mapping/steer.rs", "tensor/borrow.rs", "model.rs", "gpu/metal.rs"];
+        ["mapping/mod.rs", "mapping/steer.rs", "tensor/borrow.rs", "model.rs", "gpu/metal.rs"];
     match path.strip_prefix(VENDORED) {
         Some(inner) => {
             const FOLDERS: [&str; 3] = ["sys/", "decode/simd/", "sha256/simd/"];

@@ -180,7 +180,11 @@ impl Catalogue {
         among: usize,
     ) -> Error {
         let nearest = nearest(name, names).map(str::to_owned);
-        let error = Error::new(ErrorKind::NotFound { nearest, among }).in_tensor(name);
+        self.error(Error::new(ErrorKind::NotFound { nearest, among }).in_tensor(name))
+    }
+
+    /// The error of what was opened, if that has a path.
+    pub(super) fn error(&self, error: Error) -> Error {
         match &self.path {
             Some(path) => error.in_file(path),
             None => error,

@@ -4,7 +4,7 @@
 //! * dropping a page from the page cache does nothing while it is mapped anywhere: it has to leave
 //!   the mapping first, and then the cache;
 //! * `madvise(DONTNEED)` on private memory does not drop pages, it makes them zero: here it is only
-//!   for mapped files, and `mapping.rs` sees to it;
+//!   for mapped files, and `mapping/` sees to it;
 //! * Linux answers questions about the page cache truly only to those who could write the file.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

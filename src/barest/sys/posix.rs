@@ -7,7 +7,7 @@
 //! What the system surprises with:
 //! * `mmap` reports failure as address -1, never as null;
 //! * a length of 0 is an error, a length that is no whole number of pages is not;
-//! * advice and residency want an address on a page boundary: `mapping.rs` sees to it.
+//! * advice and residency want an address on a page boundary: `mapping/` sees to it.
 
 #[cfg(target_vendor = "apple")]
 use super::apple as numbers;
