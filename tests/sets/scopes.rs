@@ -147,7 +147,7 @@ fn a_checklist_remembers_what_was_found_and_nothing_else() {
     assert_eq!(left(&checklist), NAMES);
     let error = checklist.finish().unwrap_err();
     let told = "9 tensors never asked for: `model.layers.3.mlp.weight`, `model.layers.3.norm`, `model.layers.30.norm`, …";
-    assert_eq!(error.to_string(), told);
+    assert_eq!(error.to_string(), format!("{}: {told}", error.path().unwrap().display()));
 
     assert!(checklist.get("no").is_none() && checklist.tensor("model").is_err());
     // Looking at the list asks for none, and neither does the model itself.
@@ -164,11 +164,11 @@ fn a_checklist_remembers_what_was_found_and_nothing_else() {
     assert_eq!(left(&checklist), rest);
     checklist.tensor(NAMES[2]).unwrap();
     let told = "3 tensors never asked for: `model.layers.3.mlp.weight`, `model.layers.3`, `model.layers.3..odd`";
-    assert_eq!(checklist.finish().unwrap_err().to_string(), told);
+    assert!(checklist.finish().unwrap_err().to_string().ends_with(told));
     checklist.tensor(NAMES[3]).unwrap();
     checklist.tensor(NAMES[5]).unwrap();
     let error = checklist.finish().unwrap_err();
-    assert_eq!(error.to_string(), "1 tensor never asked for: `model.layers.3.mlp.weight`");
+    assert!(error.to_string().ends_with(": 1 tensor never asked for: `model.layers.3.mlp.weight`"));
     assert!(matches!(error.kind(), ErrorKind::NeverAskedFor { tensors: 1, .. }));
     checklist.tensor(NAMES[0]).unwrap();
     checklist.finish().unwrap();
