@@ -197,9 +197,9 @@ fn tell(end: End) -> ExitCode {
 
 /// Reads the headers of a model: of a file, an index or a directory.
 fn index(path: &Path) -> barest::Result<barest::Index> {
-    watch::watched(watch::headers, |progress| {
-        barest::OpenOptions::new().progress(progress).index(path)
-    })
+    let progress = barest::Progress::new();
+    let read = || barest::OpenOptions::new().progress(&progress).index(path);
+    watch::watched(|| watch::headers(&progress), read)
 }
 
 /// Opens a model to look at some of its bytes.

@@ -5,10 +5,11 @@ use super::arguments::{Arguments, usage};
 use super::ls::size_in_words;
 use super::output::Output;
 use super::pages::{of_prefixes, share};
+use super::watch::{bytes, watched};
 use barest::{Mapping, PageCount};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub const HELP: &str = "\
 usage: barest warm PATH [PREFIX...] [--force]
@@ -31,23 +32,7 @@ pub fn run(mut arguments: Arguments, output: &mut Output) -> Result<(), End> {
     tell("before", pages.count()?, output)?;
     let started = Instant::now();
     let prefetcher = if force { pages.prefetch_regardless()? } else { pages.prefetch()? };
-    std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| prefetcher.wait_all());
-        let mut shown = false;
-        while io::stderr().is_terminal() && !waiter.is_finished() {
-            std::thread::sleep(Duration::from_millis(100));
-            if started.elapsed() > Duration::from_millis(500) {
-                let (done, all) = prefetcher.progress();
-                let (done, all) = (size_in_words(done), size_in_words(all));
-                let _ = write!(io::stderr(), "\r{:<60}", format!("reading: {done} of {all}"));
-                shown = true;
-            }
-        }
-        if shown {
-            let _ = write!(io::stderr(), "\r{:60}\r", "");
-        }
-        waiter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })?;
+    watched(|| bytes(prefetcher.progress()), || prefetcher.wait_all())?;
     let seconds = started.elapsed().as_secs_f64();
     tell("after", pages.count()?, output)?;
     let brought = size_in_words(prefetcher.bytes_brought());

@@ -1,5 +1,6 @@
 //! How far is it, for whoever waits at a terminal?
 
+use super::ls::size_in_words;
 use barest::Progress;
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -11,31 +12,29 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 const BETWEEN: Duration = Duration::from_millis(200);
 
-/// Does some work that counts into a `Progress`, and shows `line` of it on a terminal meanwhile: on
-/// standard error, where it leaves nothing behind.
-pub fn watched<T>(line: fn(&Progress) -> String, work: impl FnOnce(&Progress) -> T) -> T {
-    let progress = Progress::new();
+/// Does some work, and shows `line` now and then on a terminal meanwhile: on standard error, where it
+/// leaves nothing behind.
+pub fn watched<T>(line: impl Fn() -> String + Sync, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
-        return work(&progress);
+        return work();
     }
     let (done, ended) = channel::<()>();
     thread::scope(|scope| {
-        let progress = &progress;
-        let shown = thread::Builder::new().spawn_scoped(scope, move || {
+        let line = &line;
+        // A system that gives no thread shows no progress.
+        let _shown = thread::Builder::new().spawn_scoped(scope, move || {
             let mut wait = PATIENCE;
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(wait) {
                 // If standard error is closed, nobody waits.
-                let _ = write!(io::stderr(), "\r{:<60}", line(progress));
+                let _ = write!(io::stderr(), "\r{:<60}", line());
                 wait = BETWEEN;
             }
             if wait == BETWEEN {
                 let _ = write!(io::stderr(), "\r{:60}\r", "");
             }
         });
-        let outcome = work(progress);
+        let outcome = work();
         drop(done);
-        // A system that gives no thread shows no progress.
-        drop(shown);
         outcome
     })
 }
@@ -44,4 +43,9 @@ pub fn watched<T>(line: fn(&Progress) -> String, work: impl FnOnce(&Progress) ->
 pub fn headers(progress: &Progress) -> String {
     let (done, all) = progress.shards();
     format!("reading headers: {done} of {all}")
+}
+
+/// `reading: 12.0 MiB of 1.9 GiB`.
+pub fn bytes((done, all): (u64, u64)) -> String {
+    format!("reading: {} of {}", size_in_words(done), size_in_words(all))
 }
