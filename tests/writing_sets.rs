@@ -3,27 +3,19 @@
 #[allow(dead_code)]
 #[path = "common/files.rs"]
 mod files;
+#[path = "common/program.rs"]
+mod program;
 
 use files::{Folder, INDEX, safetensors, shard, shard_with};
+use program::{good_in, run_in};
 use std::fs;
-use std::process::{Command, Stdio};
 
-/// Standard output, standard error and exit status of a run in this folder.
 fn run(folder: &Folder, arguments: &[&str]) -> (String, String, i32) {
-    let output = Command::new(env!("CARGO_BIN_EXE_barest"))
-        .args(arguments)
-        .current_dir(&folder.0)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).expect("the program writes UTF-8");
-    (text(output.stdout), text(output.stderr), output.status.code().expect("no signal"))
+    run_in(&folder.0, arguments)
 }
 
 fn good(folder: &Folder, arguments: &[&str]) -> String {
-    let (out, err, status) = run(folder, arguments);
-    assert_eq!((&*err, status), ("", 0), "{arguments:?}: {out}");
-    out
+    good_in(&folder.0, arguments)
 }
 
 /// What is told on standard error by a run that changes nothing and prints nothing else.

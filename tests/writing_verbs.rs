@@ -1,5 +1,9 @@
 //! Do the verbs that write, hash and compare say what is true, and leave what they should?
 
+#[path = "common/program.rs"]
+mod program;
+
+use program::{good_in, run_in};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -31,22 +35,12 @@ impl Scratch {
         self.model(name, &header, data);
     }
 
-    /// Standard output, standard error and exit status of a run in this directory.
     fn run(&self, arguments: &[&str]) -> (String, String, i32) {
-        let output = Command::new(env!("CARGO_BIN_EXE_barest"))
-            .args(arguments)
-            .current_dir(&self.0)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let text = |bytes| String::from_utf8(bytes).expect("the program writes UTF-8");
-        (text(output.stdout), text(output.stderr), output.status.code().expect("no signal"))
+        run_in(&self.0, arguments)
     }
 
     fn good(&self, arguments: &[&str]) -> String {
-        let (out, err, status) = self.run(arguments);
-        assert_eq!((&*err, status), ("", 0), "{arguments:?}: {out}");
-        out
+        good_in(&self.0, arguments)
     }
 
     fn bad(&self, arguments: &[&str]) -> (String, String) {
