@@ -86,9 +86,13 @@ mod tests {
                 same(&patterns[start..start + len], start % 5);
             }
         }
-        // Large enough for the way that goes around the caches, with specials all over.
+        // Large enough for the way that goes around the caches, by much and by just one, with
+        // specials all over.
         let many: Vec<E::Raw> = patterns.iter().cycle().copied().take(1_000_003).collect();
         same(&many, 1);
+        for offset in 0..17 {
+            same(&many[..(1 << 18) + 16], offset);
+        }
     }
 
     #[test]

@@ -100,8 +100,23 @@ fn all_rows(matrix: &[f32], vector: &[f32], products: &mut [f32]) {
     }
 }
 
-/// Each byte once, in four streams side by side, which the memory likes better than one.
+/// Each byte once, as fast as this processor reads.
 fn read_once(bytes: &[u8]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        #[target_feature(enable = "avx2")]
+        unsafe fn by_avx2(bytes: &[u8]) -> u64 {
+            in_four_streams(bytes)
+        }
+        // SAFETY: the processor was just asked.
+        return unsafe { by_avx2(bytes) };
+    }
+    in_four_streams(bytes)
+}
+
+/// Side by side, which the memory likes better than one.
+#[inline(always)]
+fn in_four_streams(bytes: &[u8]) -> u64 {
     let (first, last) = bytes.split_at(bytes.len() / 2);
     let ((one, two), (three, four)) =
         (first.split_at(first.len() / 2), last.split_at(last.len() / 2));
