@@ -65,6 +65,10 @@ impl Float for Bf16 {
     fn widen(raw: &[[u8; 2]], out: &mut [f32]) {
         simd::widen_bf16(raw, out);
     }
+
+    fn dot(raw: &[[u8; 2]], factors: &[f32]) -> f32 {
+        simd::dot_bf16(raw, factors)
+    }
 }
 
 impl Plain for Bf16 {

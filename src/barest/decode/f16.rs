@@ -77,6 +77,10 @@ impl Float for F16 {
     fn widen(raw: &[[u8; 2]], out: &mut [f32]) {
         simd::widen_f16(raw, out);
     }
+
+    fn dot(raw: &[[u8; 2]], factors: &[f32]) -> f32 {
+        simd::dot_f16(raw, factors)
+    }
 }
 
 impl Plain for F16 {

@@ -102,7 +102,7 @@ const fn scales() -> [f32; 256] {
 }
 
 macro_rules! one_byte {
-    ($($name:ident $about:literal $table:ident = $values:expr, $widen:path;)*) => {
+    ($($name:ident $about:literal $table:ident = $values:expr $(, $widen:path, $dot:path)?;)*) => {
         $(
             static $table: [f32; 256] = $values;
 
@@ -138,9 +138,15 @@ macro_rules! one_byte {
                     value
                 }
 
-                fn widen(raw: &[[u8; 1]], out: &mut [f32]) {
-                    $widen(raw, out);
-                }
+                $(
+                    fn widen(raw: &[[u8; 1]], out: &mut [f32]) {
+                        $widen(raw, out);
+                    }
+
+                    fn dot(raw: &[[u8; 1]], factors: &[f32]) -> f32 {
+                        $dot(raw, factors)
+                    }
+                )?
             }
 
             impl Plain for $name {
@@ -152,11 +158,11 @@ macro_rules! one_byte {
 }
 
 one_byte! {
-    F8E4M3 "The bits of an F8_E4M3 number." E4M3 = table(4, 3, 7, Specials::AllOnes), simd::widen_f8e4m3;
-    F8E5M2 "The bits of an F8_E5M2 number." E5M2 = table(5, 2, 15, Specials::Ieee), simd::widen_f8e5m2;
-    F8E8M0 "The bits of an F8_E8M0 number." E8M0 = scales(), super::widen_each::<F8E8M0>;
-    F8E4M3Fnuz "The bits of an F8_E4M3FNUZ number." E4M3FNUZ = table(4, 3, 8, Specials::MinusZero), super::widen_each::<F8E4M3Fnuz>;
-    F8E5M2Fnuz "The bits of an F8_E5M2FNUZ number." E5M2FNUZ = table(5, 2, 16, Specials::MinusZero), super::widen_each::<F8E5M2Fnuz>;
+    F8E4M3 "The bits of an F8_E4M3 number." E4M3 = table(4, 3, 7, Specials::AllOnes), simd::widen_f8e4m3, simd::dot_f8e4m3;
+    F8E5M2 "The bits of an F8_E5M2 number." E5M2 = table(5, 2, 15, Specials::Ieee), simd::widen_f8e5m2, simd::dot_f8e5m2;
+    F8E8M0 "The bits of an F8_E8M0 number." E8M0 = scales();
+    F8E4M3Fnuz "The bits of an F8_E4M3FNUZ number." E4M3FNUZ = table(4, 3, 8, Specials::MinusZero);
+    F8E5M2Fnuz "The bits of an F8_E5M2FNUZ number." E5M2FNUZ = table(5, 2, 16, Specials::MinusZero);
 }
 
 macro_rules! packed {

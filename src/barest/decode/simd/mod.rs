@@ -16,8 +16,8 @@ mod x86;
 use super::dot::dot_each;
 use super::{Bf16, F8E4M3, F8E5M2, F16, Float, widen_each};
 
-macro_rules! widen {
-    ($($name:ident of $element:ty as [u8; $bytes:literal];)*) => {
+macro_rules! many {
+    ($($name:ident, $dot:ident of $element:ty as [u8; $bytes:literal];)*) => {
         $(
             /// As many values as there are elements.
             pub fn $name(raw: &[[u8; $bytes]], out: &mut [f32]) {
@@ -28,15 +28,25 @@ macro_rules! widen {
                 }
                 widen_each::<$element>(raw, out);
             }
+
+            /// As [`dot`].
+            pub fn $dot(raw: &[[u8; $bytes]], factors: &[f32]) -> f32 {
+                #[cfg(target_arch = "x86_64")]
+                if has_avx2() {
+                    // SAFETY: the processor was just asked.
+                    return unsafe { x86::$dot(raw, factors) };
+                }
+                dot::<$element>(raw, factors)
+            }
         )*
     };
 }
 
-widen! {
-    widen_bf16 of Bf16 as [u8; 2];
-    widen_f16 of F16 as [u8; 2];
-    widen_f8e4m3 of F8E4M3 as [u8; 1];
-    widen_f8e5m2 of F8E5M2 as [u8; 1];
+many! {
+    widen_bf16, dot_bf16 of Bf16 as [u8; 2];
+    widen_f16, dot_f16 of F16 as [u8; 2];
+    widen_f8e4m3, dot_f8e4m3 of F8E4M3 as [u8; 1];
+    widen_f8e5m2, dot_f8e5m2 of F8E5M2 as [u8; 1];
 }
 
 /// The dot product in the order that `dot.rs` tells; fused where the processor can.
@@ -106,17 +116,33 @@ mod tests {
         assert_eq!(Bf16::DTYPE.bits(), 16);
     }
 
+    /// Compares with the plain loop, fused or not as this processor has it, with every number of
+    /// elements left over. No NaN is lost on the way either.
+    fn check_dot<E: Float>(numbers: impl Fn(usize) -> E::Raw, nan: E::Raw) {
+        for len in (0..100).chain([999]) {
+            let mut raw: Vec<E::Raw> = (0..len).map(&numbers).collect();
+            let factors: Vec<f32> = (0..len).map(|i| (i as f32).cos()).collect();
+            let expected = match cfg!(target_arch = "aarch64") {
+                true => dot_each::<E, true>(&raw, &factors),
+                #[cfg(target_arch = "x86_64")]
+                false if has_avx2() => dot_each::<E, true>(&raw, &factors),
+                false => dot_each::<E, false>(&raw, &factors),
+            };
+            assert_eq!(E::dot(&raw, &factors).to_bits(), expected.to_bits(), "{len}");
+            if let Some(last) = raw.last_mut() {
+                *last = nan;
+                assert!(E::dot(&raw, &factors).is_nan(), "{len}");
+            }
+        }
+    }
+
     #[test]
     fn the_dot_product_of_this_processor_is_the_fused_or_the_plain_one() {
-        let raw: Vec<[u8; 2]> =
-            (0..999u16).map(|i| (0x3c00 + i * 7 % 1000).to_le_bytes()).collect();
-        let factors: Vec<f32> = (0..999).map(|i| (i as f32).cos()).collect();
-        let expected = match cfg!(target_arch = "aarch64") {
-            true => dot_each::<Bf16, true>(&raw, &factors),
-            #[cfg(target_arch = "x86_64")]
-            false if has_avx2() => dot_each::<Bf16, true>(&raw, &factors),
-            false => dot_each::<Bf16, false>(&raw, &factors),
-        };
-        assert_eq!(dot::<Bf16>(&raw, &factors).to_bits(), expected.to_bits());
+        let bits = |i: usize, first: u16| (first + (i * 7 % 1000) as u16).to_le_bytes();
+        check_dot::<Bf16>(|i| bits(i, 0x3c00), [0xff, 0x7f]);
+        check_dot::<F16>(|i| bits(i, 0x3000), [0xff, 0x7f]);
+        check_dot::<F8E4M3>(|i| [(i * 7 % 0x7f) as u8], [0x7f]);
+        check_dot::<F8E5M2>(|i| [(i * 7 % 0x7c) as u8], [0xff]);
+        check_dot::<f32>(|i| (i as f32).sin().to_le_bytes(), f32::NAN.to_le_bytes());
     }
 }
