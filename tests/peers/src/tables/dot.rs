@@ -34,6 +34,7 @@ fn products(run: &Run, name: &str, elements: usize, columns: usize) -> Vec<Vec<C
     let numbers: Vec<bf16> = bits.iter().map(|&bits| bf16::from_bits(bits)).collect();
     let model = model("BF16", &[rows, columns], &bytes);
     let view = model.tensor("t").and_then(|tensor| tensor.bf16()).expect("BF16");
+    let weights = model.tensor("t").expect("the tensor").bytes();
     let vector: Vec<f32> = (0..columns).map(|column| (column as f32).sin()).collect();
     let matrix = candle(DType::BF16, &bytes, &[rows, columns]);
     let factors = Tensor::from_slice(&vector, (columns, 1), &Device::Cpu).expect("a tensor");
@@ -59,7 +60,7 @@ fn products(run: &Run, name: &str, elements: usize, columns: usize) -> Vec<Vec<C
                 all_rows(&by_half, &vector, &mut others);
                 watch.ready(&others);
             }),
-            Contender::new(|watch| watch.ready(&read_once(&bytes))),
+            Contender::new(|watch| watch.ready(&read_once(weights))),
             Contender::new(|watch| {
                 for (row, product) in products.iter_mut().enumerate() {
                     *product = view.row(row).and_then(|row| row.dot(&vector)).expect("as long");
@@ -104,13 +105,18 @@ fn all_rows(matrix: &[f32], vector: &[f32], products: &mut [f32]) {
 fn read_once(bytes: &[u8]) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        #[target_feature(enable = "avx2")]
-        unsafe fn by_avx2(bytes: &[u8]) -> u64 {
-            in_four_streams(bytes)
-        }
         // SAFETY: the processor was just asked.
         return unsafe { by_avx2(bytes) };
     }
+    in_four_streams(bytes)
+}
+
+/// # Safety
+///
+/// The processor has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn by_avx2(bytes: &[u8]) -> u64 {
     in_four_streams(bytes)
 }
 
