@@ -5,7 +5,9 @@
 
 mod bench;
 mod cases;
+mod child;
 mod count;
+mod filled;
 mod headers;
 mod models;
 mod peers;
@@ -18,7 +20,9 @@ mod work;
 use barest::escape::Json;
 use bench::Rounds;
 use cases::Folder;
+use std::cell::OnceCell;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use std::{fs, io, thread};
@@ -45,9 +49,18 @@ pub struct Run {
     pub rounds: Rounds,
     pub folder: Folder,
     only: Vec<String>,
+    /// Bytes of the file that is read from the disk; and the file, or why there is none.
+    size: u64,
+    filled: OnceCell<Result<PathBuf, String>>,
 }
 
 impl Run {
+    /// The file that is read from the disk, written when it is first asked for.
+    pub fn filled(&self) -> Result<&Path, &str> {
+        let write = || filled::write(&self.folder, self.size).map_err(|error| error.to_string());
+        self.filled.get_or_init(write).as_deref().map_err(|reason| &reason[..])
+    }
+
     /// Whether a row was asked for.
     pub fn wants(&self, table: &str, case: &str) -> bool {
         let name = format!("{table}/{case}");
@@ -59,6 +72,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let outcome = match arguments.split_first() {
         Some((first, rest)) if first == "work" => work::work(rest),
+        Some((first, rest)) if first == "child" => child::run(rest),
         _ => measure(arguments),
     };
     match outcome {
@@ -72,7 +86,7 @@ fn main() -> ExitCode {
 
 fn measure(arguments: Vec<OsString>) -> Result<(), String> {
     let mut rounds = Rounds::AtMost(25, Duration::from_secs(3));
-    let (mut only, mut json) = (Vec::new(), false);
+    let (mut only, mut json, mut size) = (Vec::new(), false, 512_000_000);
     let mut arguments =
         arguments.into_iter().map(|argument| argument.to_string_lossy().into_owned());
     while let Some(argument) = arguments.next() {
@@ -83,6 +97,11 @@ fn measure(arguments: Vec<OsString>) -> Result<(), String> {
                 rounds = Rounds::Exactly(number.ok_or("--rounds takes a number from 1")?);
             }
             "--only" => only.push(value()?),
+            "--size" => {
+                let number: Option<u64> = value()?.parse().ok();
+                let number = number.filter(|number| (16..=1 << 20).contains(number));
+                size = number.ok_or("--size takes a number of megabytes from 16")? * 1_000_000;
+            }
             "--cpu" => bench::count_processor_time(),
             "--json" => json = true,
             "--help" => {
@@ -93,7 +112,8 @@ fn measure(arguments: Vec<OsString>) -> Result<(), String> {
         }
     }
     let folder = Folder::new().map_err(|error| format!("no folder for files: {error}"))?;
-    show(&Run { rounds, folder, only }, json).map_err(|error| error.to_string())
+    show(&Run { rounds, folder, only, size, filled: OnceCell::new() }, json)
+        .map_err(|error| error.to_string())
 }
 
 /// Makes the tables and prints each as soon as it is there.

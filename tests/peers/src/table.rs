@@ -19,6 +19,8 @@ pub enum Cell {
     Bytes(usize),
     /// A number of things for each tensor.
     Each(f64),
+    /// Of something whole.
+    Percent(f64),
     /// Of which the median is shown.
     Seconds(Spread),
     /// Of which all is shown.
@@ -59,6 +61,7 @@ impl Display for Cell {
                 many => write!(f, "{:.1} MB", many / 1e6),
             },
             Cell::Each(number) => write!(f, "{number:.1}"),
+            Cell::Percent(number) => write!(f, "{number:.2} %"),
             Cell::Seconds(spread) => match spread.median {
                 short if short < 1e-6 => write!(f, "{:.1} ns", short * 1e9),
                 short if short < 1e-3 => write!(f, "{:.1} us", short * 1e6),
@@ -87,7 +90,7 @@ impl Cell {
         match self {
             Cell::Text(text) => Json(text).to_string(),
             Cell::Count(count) | Cell::Bytes(count) => count.to_string(),
-            Cell::Each(number) => format!("{number:.3}"),
+            Cell::Each(number) | Cell::Percent(number) => format!("{number:.3}"),
             Cell::Seconds(Spread { p10, median, p90 })
             | Cell::Times(Spread { p10, median, p90 }) => {
                 format!("{{\"p10\": {p10:e}, \"median\": {median:e}, \"p90\": {p90:e}}}")
