@@ -2,12 +2,13 @@
 
 use crate::bench::Spread;
 use barest::escape::Json;
+use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::iter;
 
 pub struct Table {
     /// What it measures, as a sentence.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     pub columns: &'static [&'static str],
     /// A cell for each column; the first names the row.
     pub rows: Vec<Vec<Cell>>,
@@ -73,10 +74,11 @@ impl Display for Cell {
                 write!(f, "{median:.digits$}x ({p10:.digits$}..{p90:.digits$})")
             }
             Cell::Goal { goal, reached } => {
-                match goal {
-                    Goal::AtLeast(least) => write!(f, ">= {least}: ")?,
-                    Goal::AtMost(most) => write!(f, "<= {most}: ")?,
-                }
+                let (sign, Goal::AtLeast(number) | Goal::AtMost(number)) = match goal {
+                    Goal::AtLeast(_) => (">=", goal),
+                    Goal::AtMost(_) => ("<=", goal),
+                };
+                write!(f, "{sign} {}: ", (number * 100.0).round() / 100.0)?;
                 f.write_str(if *reached { "yes" } else { "NO" })
             }
             Cell::None => f.write_str("-"),

@@ -31,19 +31,26 @@ const WAYS: [&str; 8] = [
 ];
 
 pub fn cold(run: &Run) -> io::Result<Table> {
-    let rows = match on_disk(run, "cold") {
-        Some(path) => cold_rows(run, path)?,
-        None => Vec::new(),
+    let (rows, file) = match on_disk(run, "cold") {
+        Some(path) => (cold_rows(run, path)?, told(path)?),
+        None => (Vec::new(), String::new()),
     };
     Ok(Table {
-        title: "cold: from a path to each page read by a processor, the page cache being empty",
+        title: format!("cold: from a path to each page read by a processor; {file}").into(),
         columns: &["what", "beside", "beside takes", "barest", "barest is faster", "goal"],
         rows,
     })
 }
 
+/// The file, and what the device makes of who reads it in order.
+fn told(path: &Path) -> io::Result<String> {
+    let megabytes = fs::metadata(path)?.len() / 1_000_000;
+    let ahead =
+        read_ahead(path).map_or("unknown".to_owned(), |ahead| format!("{} KiB", ahead >> 10));
+    Ok(format!("{megabytes} MB, of which no page is in memory, read-ahead of the device {ahead}"))
+}
+
 fn cold_rows(run: &Run, path: &Path) -> io::Result<Vec<Vec<Cell>>> {
-    let bytes = fs::metadata(path)?.len();
     if !direct_reads(path) {
         left_out("cold", "the file system has no direct reads");
         return Ok(Vec::new());
@@ -56,20 +63,17 @@ fn cold_rows(run: &Run, path: &Path) -> io::Result<Vec<Vec<Cell>>> {
     let best = |one: Vec<f64>, other: Vec<f64>| -> Vec<f64> {
         one.into_iter().zip(other).map(|(one, other)| one.min(other)).collect()
     };
-    let ahead = read_ahead(path);
-    let ahead_shown = ahead.map_or("unknown".to_owned(), |ahead| format!("{} KiB", ahead >> 10));
-    let what = format!("{} MB, read-ahead {ahead_shown}", bytes / 1_000_000);
     let ours = all_of(7);
-    let beside_map = (ahead == Some(USUAL_READ_AHEAD)).then_some(1.6);
+    let beside_map = (read_ahead(path) == Some(USUAL_READ_AHEAD)).then_some(1.6);
     let direct = best(all_of(3), all_of(4));
     let disk = best(all_of(5), all_of(6));
     let mut rows = vec![
         // Beside the disk: at most 1.2 times its time.
-        row(&what, "memmap2 + safetensors", &all_of(0), &ours, beside_map),
-        row(&what, "candle: load each tensor", &all_of(1), &ours, None),
-        row(&what, "fs::read + safetensors", &all_of(2), &ours, Some(1.6)),
-        row(&what, "O_DIRECT into memory", &direct, &ours, None),
-        row(&what, "the disk: O_DIRECT, nothing kept", &disk, &ours, Some(0.83)),
+        row("all", "memmap2 + safetensors", &all_of(0), &ours, beside_map),
+        row("all", "candle: load each tensor", &all_of(1), &ours, None),
+        row("all", "fs::read + safetensors", &all_of(2), &ours, Some(1.6)),
+        row("all", "O_DIRECT into memory", &direct, &ours, None),
+        row("all", "the disk: O_DIRECT, nothing kept", &disk, &ours, Some(1.0 / 1.2)),
     ];
     // Beside the best direct reads: at most 1.5 times their time.
     let ours = first_of(7);
@@ -77,7 +81,7 @@ fn cold_rows(run: &Run, path: &Path) -> io::Result<Vec<Vec<Cell>>> {
     rows.extend([
         row("the first 1 %", "memmap2 + safetensors", &first_of(0), &ours, None),
         row("the first 1 %", "fs::read + safetensors", &first_of(2), &ours, None),
-        row("the first 1 %", "the best of O_DIRECT", &direct, &ours, Some(0.67)),
+        row("the first 1 %", "the best of O_DIRECT", &direct, &ours, Some(1.0 / 1.5)),
     ]);
     Ok(rows)
 }
@@ -88,7 +92,7 @@ pub fn rows(run: &Run) -> io::Result<Table> {
         None => Vec::new(),
     };
     Ok(Table {
-        title: "rows: one page in a hundred, in no order, the page cache being empty",
+        title: "rows: one page in a hundred, in no order, the page cache being empty".into(),
         columns: &["way", "takes", "read from the disk", "% of the file", "goal"],
         rows,
     })
@@ -138,7 +142,8 @@ pub fn share(run: &Run) -> io::Result<Table> {
         }
     }
     Ok(Table {
-        title: "share: memory (PSS) of processes together that have each touched all of a model",
+        title: "share: memory (PSS) of processes together that have each touched all of a model"
+            .into(),
         columns: &["way", "processes", "memory of all", "% of the file", "goal"],
         rows,
     })

@@ -45,7 +45,7 @@ pub fn times(run: &Run) -> io::Result<Table> {
         rows.push(row);
     }
     Ok(Table {
-        title: "fresh: from a path to a model, the first time in a process",
+        title: "fresh: from a path to a model, the first time in a process".into(),
         columns: &[
             "file",
             "processes of each",
@@ -71,7 +71,7 @@ fn seconds_of(times: &[f64]) -> Cell {
 pub fn calls(run: &Run) -> io::Result<Table> {
     let mut rows = Vec::new();
     for case in CASES.iter().filter(|case| SHOWN.contains(&case.name)) {
-        if !run.wants("calls", case.name) {
+        if !run.wants("fresh-calls", case.name) {
             continue;
         }
         let file = case.file(&run.folder)?;
@@ -93,7 +93,8 @@ pub fn calls(run: &Run) -> io::Result<Table> {
         }
     }
     Ok(Table {
-        title: "calls: system calls of opening, without those that close (`-`: no strace)",
+        title: "fresh-calls: system calls of opening, without those that close (`-`: no strace)"
+            .into(),
         columns: &["file", "calls", "goal", "which"],
         rows,
     })

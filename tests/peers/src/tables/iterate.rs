@@ -57,7 +57,8 @@ pub fn table(run: &Run) -> io::Result<Table> {
         ]);
     }
     Ok(Table {
-        title: "iterate: through all tensors, looking at name, dtype, shape and place of each",
+        title: "iterate: through all tensors, looking at name, dtype, shape and place of each"
+            .into(),
         columns: &[
             "file",
             "SafeTensors::iter, a tensor",

@@ -30,7 +30,7 @@ pub const TABLES: [(&str, Make); 19] = [
     ("layouts", layouts::table),
     ("open", open::table),
     ("fresh", fresh::times),
-    ("calls", fresh::calls),
+    ("fresh-calls", fresh::calls),
     ("sets", sets::times),
     ("lookup", lookup::table),
     ("iterate", iterate::table),

@@ -57,7 +57,8 @@ pub fn times(run: &Run) -> io::Result<Table> {
         ]);
     }
     Ok(Table {
-        title: "sets: from a directory to a model, warm (the last number of a name: its files)",
+        title: "sets: from a directory to a model, warm (the last number of a name: its files)"
+            .into(),
         columns: &[
             "model",
             "tensors",
@@ -105,7 +106,7 @@ pub fn memory(run: &Run) -> io::Result<Table> {
         }
     }
     Ok(Table {
-        title: "sets-memory: what opening asks of the heap; for each tensor from `most` on",
+        title: "sets-memory: what opening asks of the heap; for each tensor from `most` on".into(),
         columns: &[
             "model",
             "calls",
@@ -152,7 +153,8 @@ pub fn calls(run: &Run) -> io::Result<Table> {
         rows.push(row);
     }
     Ok(Table {
-        title: "sets-calls: system calls of opening, without those that close (`-`: no strace)",
+        title: "sets-calls: system calls of opening, without those that close (`-`: no strace)"
+            .into(),
         columns: &["model", "memmap2 + safetensors + HashMap", "candle", "barest"],
         rows,
     })
