@@ -20,7 +20,7 @@ const ROW: f64 = 24.0;
 /// Where the peers' names begin, where bars do, and where the longest may end.
 const PEER: f64 = LEFT + 172.0;
 const BARS: f64 = LEFT + 352.0;
-const END: f64 = RIGHT - 196.0;
+const END: f64 = RIGHT - 176.0;
 
 /// Draws it; `None` if no row is there that it shows.
 pub fn draw(day: &str, machine: &str, tables: &[(&str, Table)]) -> Option<String> {
@@ -34,9 +34,9 @@ pub fn draw(day: &str, machine: &str, tables: &[(&str, Table)]) -> Option<String
     page.down(24.0);
     page.text("", LEFT, &format!("{day}, {machine}"));
     legend(&mut page);
-    panel("Times as fast as the peer", &peers, Scale::of_times(&peers), &mut page);
+    panel("Beside other crates: times as fast", &peers, Scale::of_times(&peers), &mut page);
     panel(
-        "Of the speed of what nobody can do without",
+        "Beside what no loader can do without: percent of its speed",
         &limits,
         Scale::of_parts(&limits),
         &mut page,
