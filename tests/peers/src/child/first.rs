@@ -56,7 +56,7 @@ impl Meter {
     fn stop<T>(self, result: &T) -> First {
         black_box(result);
         let seconds = self.started.elapsed().as_secs_f64();
-        First { seconds, faults: (counted().minor - self.faults.minor) as u64 }
+        First { seconds, faults: counted().minor - self.faults.minor }
     }
 }
 

@@ -25,8 +25,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+type Work = fn(&Path);
+
 /// What a child can be asked to do, and who does it.
-const WHAT: [(&str, fn(&Path)); 17] = [
+const WHAT: [(&str, Work); 17] = [
     ("first-barest", |path| say(&first::barest(path))),
     ("first-safetensors", |path| say(&first::safetensors(path))),
     ("first-candle", |path| say(&first::candle(path))),

@@ -56,34 +56,39 @@ fn cold_rows(run: &Run, path: &Path) -> io::Result<Vec<Vec<Cell>>> {
         return Ok(Vec::new());
     }
     let all = take_turns::<Cold, 8>(WAYS, path, few(run), || drop_pages(path))?;
-    let [map, .., barest] = &all;
-    assert!(map.iter().chain(barest).all(|cold| cold.sum == map[0].sum), "other bytes were seen");
-    let all_of = |way: usize| all[way].iter().map(|cold| cold.all).collect::<Vec<f64>>();
-    let first_of = |way: usize| all[way].iter().map(|cold| cold.first).collect::<Vec<f64>>();
-    let best = |one: Vec<f64>, other: Vec<f64>| -> Vec<f64> {
-        one.into_iter().zip(other).map(|(one, other)| one.min(other)).collect()
-    };
-    let ours = all_of(7);
+    let way = |name: &str| &all[WAYS.iter().position(|way| *way == name).expect("a way")];
+    let touch = ["cold-memmap2", "cold-candle", "cold-read", "cold-barest"].map(way);
+    let sums = || touch.iter().flat_map(|runs| runs.iter().map(|cold| cold.sum));
+    assert!(sums().zip(sums().skip(1)).all(|(one, next)| one == next), "other bytes were seen");
+    let until_all = |name| way(name).iter().map(|cold| cold.all).collect::<Vec<f64>>();
+    let until_first = |name| way(name).iter().map(|cold| cold.first).collect::<Vec<f64>>();
+    let ours = until_all("cold-barest");
     let beside_map = (read_ahead(path) == Some(USUAL_READ_AHEAD)).then_some(1.6);
-    let direct = best(all_of(3), all_of(4));
-    let disk = best(all_of(5), all_of(6));
+    let kept = best(["direct-2", "direct-8"].map(until_all));
+    let disk = best(["disk-2", "disk-8"].map(until_all));
     let mut rows = vec![
-        // Beside the disk: at most 1.2 times its time.
-        row("all", "memmap2 + safetensors", &all_of(0), &ours, beside_map),
-        row("all", "candle: load each tensor", &all_of(1), &ours, None),
-        row("all", "fs::read + safetensors", &all_of(2), &ours, Some(1.6)),
-        row("all", "O_DIRECT into memory", &direct, &ours, None),
+        row("all", "memmap2 + safetensors", &until_all("cold-memmap2"), &ours, beside_map),
+        row("all", "candle: load each tensor", &until_all("cold-candle"), &ours, None),
+        row("all", "fs::read + safetensors", &until_all("cold-read"), &ours, Some(1.6)),
+        row("all", "O_DIRECT into memory", &kept, &ours, None),
+        // At most 1.2 times its time.
         row("all", "the disk: O_DIRECT, nothing kept", &disk, &ours, Some(1.0 / 1.2)),
     ];
-    // Beside the best direct reads: at most 1.5 times their time.
-    let ours = first_of(7);
-    let direct = best(best(first_of(3), first_of(4)), best(first_of(5), first_of(6)));
+    let (first, ours) = ("the first 1 %", until_first("cold-barest"));
+    let direct = best(["direct-2", "direct-8", "disk-2", "disk-8"].map(until_first));
     rows.extend([
-        row("the first 1 %", "memmap2 + safetensors", &first_of(0), &ours, None),
-        row("the first 1 %", "fs::read + safetensors", &first_of(2), &ours, None),
-        row("the first 1 %", "the best of O_DIRECT", &direct, &ours, Some(1.0 / 1.5)),
+        row(first, "memmap2 + safetensors", &until_first("cold-memmap2"), &ours, None),
+        row(first, "fs::read + safetensors", &until_first("cold-read"), &ours, None),
+        // At most 1.5 times their time.
+        row(first, "the best of O_DIRECT", &direct, &ours, Some(1.0 / 1.5)),
     ]);
     Ok(rows)
+}
+
+/// The shortest time of each round.
+fn best<const N: usize>(ways: [Vec<f64>; N]) -> Vec<f64> {
+    let of_round = |round: usize| ways.iter().map(|way| way[round]).fold(f64::MAX, f64::min);
+    (0..ways[0].len()).map(of_round).collect()
 }
 
 pub fn rows(run: &Run) -> io::Result<Table> {
