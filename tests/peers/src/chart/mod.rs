@@ -20,7 +20,9 @@ const ROW: f64 = 24.0;
 /// Where the peers' names begin, where bars do, and where the longest may end.
 const PEER: f64 = LEFT + 172.0;
 const BARS: f64 = LEFT + 352.0;
-const END: f64 = RIGHT - 176.0;
+const END: f64 = RIGHT - 188.0;
+/// Where numbers end.
+const VALUES: f64 = END + 72.0;
 
 /// Draws it; `None` if no row is there that it shows.
 pub fn draw(day: &str, machine: &str, tables: &[(&str, Table)]) -> Option<String> {
@@ -36,7 +38,7 @@ pub fn draw(day: &str, machine: &str, tables: &[(&str, Table)]) -> Option<String
     legend(&mut page);
     panel("Beside other crates: times as fast", &peers, Scale::of_times(&peers), &mut page);
     panel(
-        "Beside what no loader can do without: percent of its speed",
+        "Beside the limits: percent of their speed",
         &limits,
         Scale::of_parts(&limits),
         &mut page,
@@ -127,22 +129,14 @@ struct Scale {
 }
 
 impl Scale {
-    /// By factors: from 1, or from below, to beyond the greatest.
+    /// By factors: from where both take as long, or from the slowest, to the fastest.
     fn of_times(shown: &[Shown<'_>]) -> Scale {
-        let ratios = || {
-            shown.iter().flat_map(|shown| {
-                let goal = shown.goal.map_or(shown.ratio.median, |(goal, _)| goal);
-                [shown.ratio.p10, shown.ratio.p90, goal]
-            })
-        };
-        let low = ratios().fold(1.0, f64::min);
-        let high = ratios().fold(2.0, f64::max);
-        Scale { low, high, by_factors: true }
+        let (low, high) = reach(shown);
+        Scale { low: low.min(1.0), high: high.max(2.0), by_factors: true }
     }
 
     fn of_parts(shown: &[Shown<'_>]) -> Scale {
-        let high = shown.iter().map(|shown| shown.ratio.p90).fold(1.1, f64::max);
-        Scale { low: 0.0, high, by_factors: false }
+        Scale { low: 0.0, high: reach(shown).1.max(1.1), by_factors: false }
     }
 
     fn x(&self, ratio: f64) -> f64 {
@@ -157,7 +151,8 @@ impl Scale {
     fn lines(&self) -> Vec<(f64, String)> {
         let lines: &[f64] = match self.by_factors {
             true => &[0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0],
-            false => &[0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0],
+            false if self.high < 1.6 => &[0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5],
+            false => &[0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0],
         };
         let inside = lines.iter().filter(|line| (self.low..=self.high).contains(line));
         let written = |&line: &f64| match self.by_factors {
@@ -166,6 +161,22 @@ impl Scale {
         };
         inside.map(written).collect()
     }
+}
+
+/// The smallest and the greatest number that is shown. On a busy machine a percentile may be so far away
+/// that everything else would be small: such a line ends in an arrow.
+fn reach(shown: &[Shown<'_>]) -> (f64, f64) {
+    const BEYOND: f64 = 1.5;
+    let over = |number: fn(&Shown<'_>) -> f64, least: fn(f64, f64) -> f64| {
+        shown.iter().map(number).reduce(least).unwrap_or(1.0)
+    };
+    let goal = |shown: &Shown<'_>| shown.goal.map_or(shown.ratio.median, |(goal, _)| goal);
+    let low = over(|shown| shown.ratio.median, f64::min).min(over(goal, f64::min));
+    let high = over(|shown| shown.ratio.median, f64::max).max(over(goal, f64::max));
+    (
+        low.min(over(|shown| shown.ratio.p10, f64::min).max(low / BEYOND)),
+        high.max(over(|shown| shown.ratio.p90, f64::max).min(high * BEYOND)),
+    )
 }
 
 fn panel(title: &str, shown: &[Shown<'_>], scale: Scale, page: &mut Page) {
@@ -212,12 +223,16 @@ fn row(shown: &Shown<'_>, scale: &Scale, page: &mut Page) {
     };
     page.told_rect(class, [from.min(to), y + 3.0, (to - from).abs(), ROW - 6.0], &shown.told());
     page.path("spread", &format!("M{:.1} {middle}H{:.1}", scale.x(p10), scale.x(p90)));
+    if p10 < scale.low {
+        page.path("spread", &format!("M{:.1} {:.1}l-5 4l5 4", BARS + 5.0, middle - 4.0));
+    }
+    if p90 > scale.high {
+        page.path("spread", &format!("M{:.1} {:.1}l5 4l-5 4", END - 5.0, middle - 4.0));
+    }
     if let Some((goal, _)) = shown.goal {
         page.path("goal", &format!("M{:.1} {:.1}v{:.1}", scale.x(goal), y + 2.0, ROW - 4.0));
     }
-    let end = shown.goal.map_or(0.0, |(goal, _)| scale.x(goal));
-    let behind = end.max(to).max(scale.x(p90)).max(from) + 8.0;
-    page.text_at("data", behind, y + 17.0, &shown.value(median));
+    page.text_at("data end", VALUES, y + 17.0, &shown.value(median));
     if let Some(goal) = shown.goal {
         let class = if goal.1 { "small end" } else { "missed end" };
         page.text_at(class, RIGHT, y + 17.0, &shown.goal_told(goal));
