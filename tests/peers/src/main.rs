@@ -185,7 +185,8 @@ fn machine() -> String {
         model.unwrap_or("of unknown model"),
         std::env::consts::ARCH,
         std::env::consts::OS,
-        kernel.trim(),
+        // What is behind the hyphen is the name of whoever built it.
+        kernel.trim().split('-').next().unwrap_or_default(),
         env!("COMPILER"),
         load.unwrap_or("unknown")
     )
