@@ -29,7 +29,15 @@ pub enum Rounds {
 const FEWEST: usize = 7;
 
 impl Rounds {
-    fn are_over(self, done: usize, spent: Duration) -> bool {
+    /// As many times as many, for rounds that are short; in no more time.
+    pub fn times(self, more: usize) -> Rounds {
+        match self {
+            Rounds::Exactly(rounds) => Rounds::Exactly(rounds * more),
+            Rounds::AtMost(most, time) => Rounds::AtMost(most * more, time),
+        }
+    }
+
+    pub fn are_over(self, done: usize, spent: Duration) -> bool {
         match self {
             Rounds::Exactly(rounds) => done >= rounds,
             Rounds::AtMost(most, time) => done >= most || done >= FEWEST && spent >= time,

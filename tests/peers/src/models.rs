@@ -63,6 +63,16 @@ impl Llama {
     }
 }
 
+/// Layers alone, of SmolLM2-360M's measures, that take at least so many bytes.
+pub fn layers(bytes: u64) -> Vec<Tensor> {
+    const OF_ONE: u64 = 19_668_480;
+    let layers = bytes.div_ceil(OF_ONE);
+    let model = Llama { layers, hidden: 960, inner: 2560, keys: 320, words: 49152, tied: true };
+    let mut tensors = model.tensors();
+    tensors.retain(|tensor| tensor.name.starts_with("model.layers."));
+    tensors
+}
+
 /// The first `count` tensors of a mixture of experts in FP8 with block scales, as DeepSeek-V3 is,
 /// if it went on for so many layers. As written.
 pub fn experts(count: usize) -> Vec<Tensor> {

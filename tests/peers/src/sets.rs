@@ -43,7 +43,7 @@ fn deepseek() -> Vec<Vec<Tensor>> {
     cut(deepseek_v3(), 4_260_000_000)
 }
 
-fn cut(tensors: Vec<Tensor>, limit: u64) -> Vec<Vec<Tensor>> {
+pub fn cut(tensors: Vec<Tensor>, limit: u64) -> Vec<Vec<Tensor>> {
     let mut shards = vec![Vec::new()];
     let mut room = limit;
     for tensor in tensors {
@@ -124,9 +124,12 @@ impl Drop for ModelFiles {
 }
 
 /// The shards in a directory, in the order of their names: what a program has to find out before it
-/// calls a peer that takes files.
+/// calls a peer that takes files. Of a file, itself.
 pub fn shards_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
+    if directory.is_file() {
+        return Ok(vec![directory.to_owned()]);
+    }
     for entry in fs::read_dir(directory)? {
         paths.push(entry?.path());
     }

@@ -2,12 +2,13 @@
 
 use crate::bench::Spread;
 use barest::escape::Json;
+use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::iter;
 
 pub struct Table {
     /// What it measures, as a sentence.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     pub columns: &'static [&'static str],
     /// A cell for each column; the first names the row.
     pub rows: Vec<Vec<Cell>>,
@@ -19,6 +20,8 @@ pub enum Cell {
     Bytes(usize),
     /// A number of things for each tensor.
     Each(f64),
+    /// Of something whole.
+    Percent(f64),
     /// Of which the median is shown.
     Seconds(Spread),
     /// Of which all is shown.
@@ -59,6 +62,7 @@ impl Display for Cell {
                 many => write!(f, "{:.1} MB", many / 1e6),
             },
             Cell::Each(number) => write!(f, "{number:.1}"),
+            Cell::Percent(number) => write!(f, "{number:.2} %"),
             Cell::Seconds(spread) => match spread.median {
                 short if short < 1e-6 => write!(f, "{:.1} ns", short * 1e9),
                 short if short < 1e-3 => write!(f, "{:.1} us", short * 1e6),
@@ -70,10 +74,11 @@ impl Display for Cell {
                 write!(f, "{median:.digits$}x ({p10:.digits$}..{p90:.digits$})")
             }
             Cell::Goal { goal, reached } => {
-                match goal {
-                    Goal::AtLeast(least) => write!(f, ">= {least}: ")?,
-                    Goal::AtMost(most) => write!(f, "<= {most}: ")?,
-                }
+                let (sign, Goal::AtLeast(number) | Goal::AtMost(number)) = match goal {
+                    Goal::AtLeast(_) => (">=", goal),
+                    Goal::AtMost(_) => ("<=", goal),
+                };
+                write!(f, "{sign} {}: ", (number * 100.0).round() / 100.0)?;
                 f.write_str(if *reached { "yes" } else { "NO" })
             }
             Cell::None => f.write_str("-"),
@@ -87,7 +92,7 @@ impl Cell {
         match self {
             Cell::Text(text) => Json(text).to_string(),
             Cell::Count(count) | Cell::Bytes(count) => count.to_string(),
-            Cell::Each(number) => format!("{number:.3}"),
+            Cell::Each(number) | Cell::Percent(number) => format!("{number:.3}"),
             Cell::Seconds(Spread { p10, median, p90 })
             | Cell::Times(Spread { p10, median, p90 }) => {
                 format!("{{\"p10\": {p10:e}, \"median\": {median:e}, \"p90\": {p90:e}}}")

@@ -1,7 +1,7 @@
 //! One thing, so many times, and nothing else: for profilers, and for those who count what a
 //! process does.
 
-use crate::peers::{by_candle, map_all, route};
+use crate::peers::{by_candle, by_safetensors, map, map_all, route};
 use crate::sets::shards_in;
 use barest::{Header, Model};
 use safetensors::{SafeTensorError, SafeTensors};
@@ -12,10 +12,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// What the subcommand `work` can be asked to do.
-const WORK: [(&str, Work); 6] = [
+const WORK: [(&str, Work); 7] = [
     ("barest", Work::Parse(parse_by_barest)),
     ("safetensors", Work::Parse(parse_by_safetensors)),
     ("judge", Work::Parse(judge_by_barest)),
+    ("open-safetensors", Work::Map(open_by_safetensors)),
     ("map-barest", Work::Map(map_by_barest)),
     ("map-safetensors", Work::Map(map_by_safetensors)),
     ("map-candle", Work::Map(map_by_candle)),
@@ -24,7 +25,7 @@ const WORK: [(&str, Work); 6] = [
 enum Work {
     /// Parses the first bytes of a file that has so many.
     Parse(fn(&[u8], u64)),
-    /// Opens a directory that holds these shards.
+    /// Opens a directory that holds these shards, or a file.
     Map(fn(&Path, &[PathBuf])),
 }
 
@@ -49,6 +50,12 @@ fn parse_by_safetensors(first: &[u8], _: u64) {
 fn map_by_barest(directory: &Path, _: &[PathBuf]) {
     // SAFETY: whoever runs `work` on a model leaves it alone meanwhile.
     black_box(unsafe { Model::map(directory).expect("a model") });
+}
+
+/// One file, without the map that several need.
+fn open_by_safetensors(_: &Path, shards: &[PathBuf]) {
+    let map = map(&shards[0]);
+    black_box(by_safetensors(&map));
 }
 
 fn map_by_safetensors(_: &Path, shards: &[PathBuf]) {

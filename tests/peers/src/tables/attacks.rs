@@ -86,7 +86,7 @@ pub fn table(run: &Run) -> io::Result<Table> {
         rows.push(index(run, &path)?);
     }
     Ok(Table {
-        title: "attacks: texts of 100 MB (the index: 10 MB) that were made to cost much",
+        title: "attacks: texts of 100 MB (the index: 10 MB) that were made to cost much".into(),
         columns: &[
             "attack",
             "verdict",

@@ -21,7 +21,7 @@ pub fn table(run: &Run) -> io::Result<Table> {
         }
     }
     Ok(Table {
-        title: "dot: all rows of a BF16 matrix times a vector",
+        title: "dot: all rows of a BF16 matrix times a vector".into(),
         columns: &["where", "beside", "beside takes", "barest", "barest is faster", "goal"],
         rows,
     })

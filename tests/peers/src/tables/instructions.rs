@@ -46,7 +46,8 @@ pub fn table(run: &Run) -> io::Result<Table> {
         ]);
     }
     Ok(Table {
-        title: "instructions: for one tensor, dropping the result included (`-`: no valgrind)",
+        title: "instructions: for one tensor, dropping the result included (`-`: no valgrind)"
+            .into(),
         columns: &["header", "safetensors", "barest", "safetensors / barest", "goal"],
         rows,
     })

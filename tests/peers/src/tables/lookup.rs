@@ -72,7 +72,7 @@ pub fn table(run: &Run) -> io::Result<Table> {
         }
     }
     Ok(Table {
-        title: "lookup: one name among many, in random order",
+        title: "lookup: one name among many, in random order".into(),
         columns: &[
             "names",
             "SafeTensors::tensor",

@@ -33,7 +33,7 @@ pub fn table(run: &Run) -> io::Result<Table> {
         }
     }
     Ok(Table {
-        title: "memory: what one parse asks of the heap",
+        title: "memory: what one parse asks of the heap".into(),
         columns: &[
             "header",
             "calls",

@@ -2,8 +2,11 @@
 
 mod attacks;
 mod decode;
+mod disk;
 mod dot;
+mod fresh;
 mod instructions;
+mod iterate;
 mod layouts;
 mod lookup;
 mod memory;
@@ -21,13 +24,16 @@ use std::io;
 type Make = fn(&Run) -> io::Result<Table>;
 
 /// Names, and what makes the tables, in the order in which they are shown.
-pub const TABLES: [(&str, Make); 13] = [
+pub const TABLES: [(&str, Make); 19] = [
     ("parse", parse::table),
     ("typed", typed::table),
     ("layouts", layouts::table),
     ("open", open::table),
+    ("fresh", fresh::times),
+    ("fresh-calls", fresh::calls),
     ("sets", sets::times),
     ("lookup", lookup::table),
+    ("iterate", iterate::table),
     ("decode", decode::table),
     ("dot", dot::table),
     ("memory", memory::table),
@@ -35,6 +41,9 @@ pub const TABLES: [(&str, Make); 13] = [
     ("sets-calls", sets::calls),
     ("instructions", instructions::table),
     ("attacks", attacks::table),
+    ("cold", disk::cold),
+    ("rows", disk::rows),
+    ("share", disk::share),
 ];
 
 /// Header, proof and names by this crate.

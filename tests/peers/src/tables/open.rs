@@ -53,7 +53,7 @@ pub fn table(run: &Run) -> io::Result<Table> {
         ]);
     }
     Ok(Table {
-        title: "open: from a path to a model, the file's pages being in memory",
+        title: "open: from a path to a model, the file's pages being in memory".into(),
         columns: &["file", "memmap2 + safetensors", "barest", "barest is faster", "goal"],
         rows,
     })

@@ -54,7 +54,7 @@ pub fn table(run: &Run) -> io::Result<Table> {
         ]);
     }
     Ok(Table {
-        title: "parse: a header in memory, to proved tensors and an index of their names",
+        title: "parse: a header in memory, to proved tensors and an index of their names".into(),
         columns: &[
             "header",
             "tensors",

@@ -3,6 +3,7 @@
 //! All pages that anyone touches are in memory. The peers are given the list of shards and read no
 //! index; barest is given the directory and reads the index, where there is one.
 
+use super::fresh::system_calls;
 use crate::Run;
 use crate::bench::{Contender, Spread, race};
 use crate::count::{Heap, heap};
@@ -14,7 +15,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const MANY: usize = 163;
 const GOAL: Goal = Goal::AtLeast(8.0);
@@ -57,7 +57,8 @@ pub fn times(run: &Run) -> io::Result<Table> {
         ]);
     }
     Ok(Table {
-        title: "sets: from a directory to a model, warm (the last number of a name: its files)",
+        title: "sets: from a directory to a model, warm (the last number of a name: its files)"
+            .into(),
         columns: &[
             "model",
             "tensors",
@@ -105,7 +106,7 @@ pub fn memory(run: &Run) -> io::Result<Table> {
         }
     }
     Ok(Table {
-        title: "sets-memory: what opening asks of the heap; for each tensor from `most` on",
+        title: "sets-memory: what opening asks of the heap; for each tensor from `most` on".into(),
         columns: &[
             "model",
             "calls",
@@ -146,33 +147,17 @@ pub fn calls(run: &Run) -> io::Result<Table> {
         let files = set.files(&run.folder)?;
         let mut row = vec![Cell::Text(set.name.to_owned())];
         for opener in ["map-safetensors", "map-candle", "map-barest"] {
-            let [none, one] = [0, 1].map(|times| count(opener, &files.directory, times));
-            let calls = none.zip(one).map(|(none, one)| one.saturating_sub(none));
-            row.push(calls.map_or(Cell::None, Cell::Count));
+            let calls = system_calls(opener, &files.directory);
+            row.push(calls.map_or(Cell::None, |calls| Cell::Count(calls.values().sum())));
         }
         rows.push(row);
     }
     Ok(Table {
-        title: "sets-calls: system calls of opening, without those that close (`-`: no strace)",
+        title: "sets-calls: system calls of opening, without those that close (`-`: no strace)"
+            .into(),
         columns: &["model", "memmap2 + safetensors + HashMap", "candle", "barest"],
         rows,
     })
-}
-
-/// System calls of a process that opens a model so many times; `None` where strace is not.
-fn count(opener: &str, directory: &Path, times: u32) -> Option<usize> {
-    let output = Command::new("strace")
-        .args(["-f", "-c", "-e", "trace=!close,munmap"])
-        .arg(std::env::current_exe().ok()?)
-        .args(["work", opener])
-        .arg(directory)
-        .arg(times.to_string())
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let total = said.lines().find(|line| line.ends_with(" total"))?;
-    total.split_whitespace().nth(3)?.parse().ok()
 }
 
 fn wanted<'a>(run: &'a Run, table: &'a str) -> impl Iterator<Item = &'static Set> + 'a {

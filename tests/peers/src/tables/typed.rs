@@ -53,7 +53,8 @@ pub fn table(run: &Run) -> io::Result<Table> {
         ]);
     }
     Ok(Table {
-        title: "typed: the same, beside serde that knows the types and two passes over the bytes",
+        title: "typed: the same, beside serde that knows the types and two passes over the bytes"
+            .into(),
         columns: &[
             "header",
             "serde_json",
