@@ -45,7 +45,7 @@ impl Pieces {
         Pieces::new(pieces, there)
     }
 
-    fn new(pieces: Vec<Run>, there: Vec<bool>) -> Pieces {
+    pub(super) fn new(pieces: Vec<Run>, there: Vec<bool>) -> Pieces {
         let place = |(number, piece): (usize, &Run)| {
             let start = (Arc::as_ptr(&piece.shard).addr(), piece.range.start);
             Place { start, reach: piece.range.end, piece: number }

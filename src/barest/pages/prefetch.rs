@@ -1,11 +1,14 @@
 //! How are pages in memory before they are needed, in the order in which they are?
 //!
 //! ```text
-//!   parts ──▶ pieces of 4 MiB, in the order of use ──▶ four threads take one after the other:
-//!             │                                         is it there? else read it in, and map it
+//!   parts ──▶ pieces of 4 MiB, in the order of use ──▶ a thread, later up to four, takes one after
+//!             │                                         the other: is it there? else read it in, and
+//!             │                                         map it
 //!             └ a flag for each: whoever needs a tensor waits for its pieces, and not for all
 //! ```
 //!
+//! Why the threads join one by one: pieces that are read at the same time share the disk, and each of
+//! them comes later than it would alone. What is needed first is not to wait for what is needed last.
 //! Why not one call for all: `WILLNEED` over a whole file reads one read-ahead window and forgets the
 //! rest; `POPULATE_READ` over a whole file tells nothing until it is through. Why huge pages: a fault
 //! then brings 2 MiB instead of what the device reads ahead. Why the consumer waits instead of
@@ -47,8 +50,12 @@ struct State {
     ready: Vec<bool>,
     /// The first failure; it ends the work.
     failed: Option<Failure>,
-    /// Helpers at work.
+    /// Pieces that helpers are through with.
+    finished: usize,
+    /// Helpers that have not gone,
     working: usize,
+    /// and those of them who have not joined yet.
+    idle: usize,
 }
 
 /// A failure, to be told to everyone who waits.
@@ -78,6 +85,10 @@ impl Drop for AtWork {
 
 /// So many steps are asked of the disk at a time; they wait, and take no processor.
 const HELPERS: usize = 4;
+
+/// After so many pieces another helper joins. For one piece the kernel reads ahead into the next, so
+/// that who joins after one asks only for what comes behind that.
+const PIECES_FOR_ANOTHER: usize = 2;
 
 /// The size of a huge page on most machines; shorter runs have no use for one.
 const HUGE_PAGE: u64 = 2 << 20;
@@ -126,7 +137,8 @@ impl Pages {
         }
         let work = Arc::new(Work::new(Pieces::of(&self.runs)));
         let mut prefetcher = Prefetcher { work, helpers: Vec::new() };
-        for _ in 0..HELPERS.min(prefetcher.work.pieces.missing()) {
+        let of_use = prefetcher.work.pieces.missing().div_ceil(PIECES_FOR_ANOTHER);
+        for _ in 0..HELPERS.min(of_use) {
             match prefetcher.start_helper() {
                 Err(error) if prefetcher.helpers.is_empty() => {
                     return Err(Error::io("start a thread", error));
@@ -141,11 +153,11 @@ impl Pages {
 
 impl Prefetcher {
     fn start_helper(&mut self) -> io::Result<()> {
-        let work = Arc::clone(&self.work);
+        let (work, number) = (Arc::clone(&self.work), self.helpers.len());
         work.lock().working += 1;
         let at_work = AtWork(work);
         let helper = std::thread::Builder::new().name("barest-prefetch".to_owned());
-        self.helpers.push(helper.spawn(move || at_work.0.run())?);
+        self.helpers.push(helper.spawn(move || at_work.0.run(number))?);
         Ok(())
     }
 
@@ -223,17 +235,25 @@ impl Work {
         }
     }
 
-    /// A helper: takes one piece after the other.
-    fn run(&self) {
+    /// A helper: joins when it is its turn, and takes one piece after the other.
+    fn run(&self, helper: usize) {
+        let mut state = self.lock();
+        state.idle += 1;
+        while !self.may_join(helper, &state) {
+            state = self.wait_for_change(state);
+        }
+        state.idle -= 1;
+        drop(state);
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let is_over = self.cancelled.load(Ordering::Relaxed) || self.lock().failed.is_some();
+            let is_over = self.is_over(&self.lock());
             let Some(piece) = self.pieces.get(number).filter(|_| !is_over) else { break };
             if self.pieces.is_there(number) {
                 continue;
             }
             let outcome = self.bring_in(piece);
             let mut state = self.lock();
+            state.finished += 1;
             match outcome {
                 Ok(()) => {
                     state.ready[number] = true;
@@ -246,6 +266,17 @@ impl Work {
             drop(state);
             self.changed.notify_all();
         }
+    }
+
+    /// Whether enough is there for another helper than those before it; or nobody else is left to work,
+    /// or nothing to do.
+    fn may_join(&self, helper: usize, state: &State) -> bool {
+        let is_enough = state.finished >= helper * PIECES_FOR_ANOTHER;
+        is_enough || state.idle == state.working || self.is_over(state)
+    }
+
+    fn is_over(&self, state: &State) -> bool {
+        self.cancelled.load(Ordering::Relaxed) || state.failed.is_some()
     }
 
     fn bring_in(&self, piece: &Run) -> io::Result<()> {
@@ -275,14 +306,79 @@ impl Work {
                 if self.cancelled.load(Ordering::Relaxed) || state.working == 0 {
                     return Err(Error::new(ErrorKind::Cancelled));
                 }
-                // A poisoned lock would mean a panic between two assignments: the state is whole.
-                state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+                state = self.wait_for_change(state);
             }
         }
         Ok(())
     }
 
+    // A poisoned lock would mean a panic between two assignments: the state is whole.
+
+    fn wait_for_change<'w>(&self, state: MutexGuard<'w, State>) -> MutexGuard<'w, State> {
+        self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::model::Model;
+    use super::*;
+
+    /// Work of so many pieces, which are in memory: to bring one in takes no time.
+    fn work(pieces: usize) -> Work {
+        let header = br#"{"t":{"dtype":"U8","shape":[300],"data_offsets":[0,300]}}"#;
+        let bytes = [&(header.len() as u64).to_le_bytes()[..], header, &[0; 300]].concat();
+        let model = Model::from_bytes(&bytes).unwrap();
+        let piece = |at: usize| Run {
+            shard: Arc::clone(model.handles().first().unwrap()),
+            range: at as u64..at as u64 + 1,
+        };
+        Work::new(Pieces::new((0..pieces).map(piece).collect(), vec![false; pieces]))
+    }
+
+    #[test]
+    fn the_first_helper_is_alone_with_the_disk_and_each_two_pieces_bring_another() {
+        let work = work(0);
+        let joined = |finished| {
+            let state = State { finished, working: HELPERS, ..State::default() };
+            (0..HELPERS).filter(|&helper| work.may_join(helper, &state)).count()
+        };
+        let all: Vec<usize> = (0..9).map(joined).collect();
+        assert_eq!(all, [1, 1, 2, 2, 3, 3, 4, 4, 4]);
+    }
+
+    #[test]
+    fn nobody_waits_to_join_who_is_not_needed_or_is_the_last() {
+        // The first does all of the work; the others, whose turn never comes, go with it.
+        let few = work(3);
+        few.lock().working = HELPERS;
+        std::thread::scope(|scope| {
+            for helper in 0..HELPERS {
+                let few = &few;
+                scope.spawn(move || {
+                    few.run(helper);
+                    few.lock().working -= 1;
+                    few.changed.notify_all();
+                });
+            }
+        });
+        assert_eq!(few.lock().ready, [true; 3]);
+
+        // The first is gone, as after a panic: the last does it.
+        let left = work(3);
+        left.lock().working = 1;
+        left.run(HELPERS - 1);
+        assert_eq!(left.lock().ready, [true; 3]);
+
+        // Cancelled before its turn.
+        let cancelled = work(3);
+        cancelled.lock().working = 2;
+        cancelled.cancelled.store(true, Ordering::Relaxed);
+        cancelled.run(1);
+        assert_eq!(cancelled.lock().ready, [false; 3]);
     }
 }
