@@ -54,6 +54,9 @@ struct Run {
     range: Range<u64>,
 }
 
+/// The size of a huge page on most machines.
+const HUGE_PAGE: u64 = 2 << 20;
+
 impl Model {
     /// All pages of the model, headers included, shard by shard in file order.
     pub fn pages(&self) -> Pages {
@@ -187,6 +190,13 @@ impl Run {
 
     fn is_mapped(&self) -> bool {
         *self.shard.backing() == Backing::Mapped
+    }
+
+    /// Whether the last page of the header, which somebody has read, is one of its pages and there is
+    /// room for a huge one.
+    fn holds_end_of_header(&self) -> bool {
+        let end = self.shard.header().data_start();
+        self.byte_len() >= HUGE_PAGE && self.range.start <= end && end < self.range.end
     }
 
     /// Whether the file ends before the run does by now. Of a page that is lost in part the kernel says

@@ -19,7 +19,7 @@ use super::super::error::{Error, ErrorKind, Result};
 use super::super::sys::{self, Advice};
 use super::super::tensor::TensorView;
 use super::pieces::Pieces;
-use super::{Pages, Run};
+use super::{HUGE_PAGE, Pages, Run};
 use std::fmt::{self, Debug, Formatter};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -86,12 +86,10 @@ impl Drop for AtWork {
 /// So many steps are asked of the disk at a time; they wait, and take no processor.
 const HELPERS: usize = 4;
 
-/// After so many pieces another helper joins. For one piece the kernel reads ahead into the next, so
-/// that who joins after one asks only for what comes behind that.
-const PIECES_FOR_ANOTHER: usize = 2;
-
-/// The size of a huge page on most machines; shorter runs have no use for one.
-const HUGE_PAGE: u64 = 2 << 20;
+/// Of the piece in which the header ends, so little is there by having read the header: small pages,
+/// in whose place there can be no huge one, and from which the kernel goes on in steps as small. They
+/// are read again with the rest of the piece.
+const FEW: f64 = 1.0 / 8.0;
 
 /// More runs than these are no long ones, and each advised by itself is an area of its own to the
 /// kernel, of which a process may not have many.
@@ -99,7 +97,8 @@ const MOST_ADVISED: usize = 256;
 
 impl Pages {
     /// Starts to bring the pages in, in their order; returns at once. Parts that were read instead of
-    /// mapped are there already, and pages in memory are left as they are. Where all of a part is in
+    /// mapped are there already, and pages in memory are left as they are, but for a few that reading
+    /// the header has brought: they are read again, in huge ones. Where all of a part is in
     /// the page cache at the start, pages that another process is still reading in count as there.
     ///
     /// Fails with [`WouldNotFit`](ErrorKind::WouldNotFit) if the machine, or the control group of this
@@ -137,8 +136,7 @@ impl Pages {
         }
         let work = Arc::new(Work::new(Pieces::of(&self.runs)));
         let mut prefetcher = Prefetcher { work, helpers: Vec::new() };
-        let of_use = prefetcher.work.pieces.missing().div_ceil(PIECES_FOR_ANOTHER);
-        for _ in 0..HELPERS.min(of_use) {
+        for _ in 0..HELPERS.min(prefetcher.work.pieces.missing()) {
             match prefetcher.start_helper() {
                 Err(error) if prefetcher.helpers.is_empty() => {
                     return Err(Error::io("start a thread", error));
@@ -268,11 +266,10 @@ impl Work {
         }
     }
 
-    /// Whether enough is there for another helper than those before it; or nobody else is left to work,
-    /// or nothing to do.
+    /// Another helper joins for each piece that is there; or when nobody else is left to work, or
+    /// nothing to do.
     fn may_join(&self, helper: usize, state: &State) -> bool {
-        let is_enough = state.finished >= helper * PIECES_FOR_ANOTHER;
-        is_enough || state.idle == state.working || self.is_over(state)
+        state.finished >= helper || state.idle == state.working || self.is_over(state)
     }
 
     fn is_over(&self, state: &State) -> bool {
@@ -284,9 +281,13 @@ impl Work {
         // To populate what is there costs what its faults cost, and its user may not need them all.
         let mapping = piece.shard.mapping();
         let residency = mapping.residency(piece.in_mapping());
-        let is_told = sys::tells_residency(file);
-        if !is_told || !residency.is_ok_and(|pages| pages.resident() == pages.pages()) {
+        let told = residency.ok().filter(|_| sys::tells_residency(file));
+        let part_there = told.map(|pages| pages.resident() as f64 / pages.pages() as f64);
+        if part_there != Some(1.0) {
             self.bytes_read.fetch_add(piece.byte_len(), Ordering::Relaxed);
+            if piece.holds_end_of_header() && part_there.is_some_and(|part| part < FEW) {
+                sys::drop_unmapped(file, piece.range.start, piece.byte_len());
+            }
             mapping.bring_in(file, piece.shard.mapping_start(), piece.in_mapping())?;
         }
         match piece.is_cut() {
@@ -341,14 +342,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_helper_is_alone_with_the_disk_and_each_two_pieces_bring_another() {
+    fn the_first_helper_is_alone_with_the_disk_and_each_piece_brings_another() {
         let work = work(0);
         let joined = |finished| {
             let state = State { finished, working: HELPERS, ..State::default() };
             (0..HELPERS).filter(|&helper| work.may_join(helper, &state)).count()
         };
-        let all: Vec<usize> = (0..9).map(joined).collect();
-        assert_eq!(all, [1, 1, 2, 2, 3, 3, 4, 4, 4]);
+        let all: Vec<usize> = (0..6).map(joined).collect();
+        assert_eq!(all, [1, 2, 3, 4, 4, 4]);
     }
 
     #[test]

@@ -139,6 +139,9 @@ pub fn cached_pages(_: &File, _: u64, _: u64) -> Option<u64> {
     None
 }
 
+/// There is no mapping to make room for.
+pub fn drop_unmapped(_: &File, _: u64, _: u64) {}
+
 /// Nobody tells anything.
 pub fn tells_residency(_: &File) -> bool {
     false

@@ -170,6 +170,19 @@ pub unsafe fn drop_pages(
     Ok(())
 }
 
+/// Drops pages of a part of a file out of the page cache, whole ones that nobody has mapped or is to
+/// write to the disk: where huge pages of files are (Linux), they can then take their place. A hint.
+pub fn drop_unmapped(file: &File, offset: u64, len: u64) {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        let (offset, len) = (offset as i64, len as i64);
+        // SAFETY: takes numbers, touches no memory of ours.
+        let _ = unsafe { posix_fadvise(file.as_raw_fd(), offset, len, POSIX_FADV_DONTNEED) };
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = (file, offset, len);
+}
+
 /// Reads pages in and keeps them in memory until [`unlock`].
 ///
 /// # Safety
