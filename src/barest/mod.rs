@@ -95,6 +95,6 @@ pub use scope::{Checklist, Scope};
 pub use sha256::{Sha256, Sha256Digest};
 pub use shard::Shard;
 pub use slice::Select;
-pub use sys::{Advice, PageFaults, page_faults, sigbus, terminal_columns};
+pub use sys::{Advice, PageFaults, page_faults, prefer_huge_pages, sigbus, terminal_columns};
 pub use tensor::{Bf16View, Elements, Floats, Sliced, Tensor, TensorView};
 pub use write::{EditMetadata, Left, LeftKind, Order, Plan, Saved, Writer, left_in};

@@ -286,7 +286,8 @@ impl Work {
         if part_there != Some(1.0) {
             self.bytes_read.fetch_add(piece.byte_len(), Ordering::Relaxed);
             if piece.holds_end_of_header() && part_there.is_some_and(|part| part < FEW) {
-                sys::drop_unmapped(file, piece.range.start, piece.byte_len());
+                let start = piece.range.start - piece.range.start % sys::page_size() as u64;
+                sys::drop_unmapped(file, start, piece.range.end - start);
             }
             mapping.bring_in(file, piece.shard.mapping_start(), piece.in_mapping())?;
         }

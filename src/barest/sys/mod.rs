@@ -109,6 +109,7 @@ pub mod objc;
 
 use std::fs::File;
 use std::io;
+use std::ptr::NonNull;
 
 /// Advice to the kernel about a range of mapped pages. A closed list of what cannot change a
 /// single byte: `MADV_DONTNEED` and `MADV_FREE`, which turn private pages into zeros, are not in
@@ -142,6 +143,18 @@ pub struct PageFaults {
     pub major: u64,
 }
 
+/// Asks for huge pages behind memory of the caller's own, where the system has them (Linux) and as far
+/// as the memory holds whole ones that were not touched yet: to fill it then takes a fault for 2 MiB
+/// instead of 4 KiB. No byte changes. A hint, whose refusal costs nothing but time.
+pub fn prefer_huge_pages(memory: &mut [u8]) {
+    let page = page_size();
+    let lead = memory.as_ptr().align_offset(page);
+    let Some(pages) = memory.get_mut(lead..).filter(|rest| rest.len() >= page) else { return };
+    let len = pages.len() / page * page;
+    // SAFETY: whole pages of memory that is borrowed, hence mapped, and this advice changes no byte.
+    let _ = unsafe { advise(NonNull::from(pages).cast(), len, Advice::HugePage) };
+}
+
 /// Reads at a position without moving the file's own: at most `buffer.len()` bytes, 0 at the end.
 /// std caps one call where the system would refuse more than `i32::MAX` bytes (macOS).
 pub fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -165,6 +178,39 @@ fn unsupported(what: &str) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn huge_pages_are_asked_for_behind_memory_as_far_as_it_has_whole_pages() {
+        let page = page_size();
+        let mut memory = vec![0; 64 * page];
+        prefer_huge_pages(&mut []);
+        let lead = memory.as_ptr().align_offset(page);
+        prefer_huge_pages(&mut memory[lead + 1..][..page]);
+        prefer_huge_pages(&mut memory[lead + 8 * page - 1..][..page * 2 + 2]);
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+            return super::super::skip::skip(
+                "huge pages",
+                "this kernel has no huge pages to ask for",
+            );
+        }
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let (mut range, mut asked) = (0..0, Vec::new());
+        for line in smaps.lines() {
+            let address = |text| usize::from_str_radix(text, 16).ok();
+            let first = line.split(' ').next().and_then(|first| first.split_once('-'));
+            if let Some((Some(start), Some(end))) = first.map(|(a, b)| (address(a), address(b))) {
+                range = start..end;
+            } else if line.starts_with("VmFlags:") && line.split(' ').any(|flag| flag == "hg") {
+                asked.push(range.clone());
+            }
+        }
+        let start = memory.as_ptr().addr() + lead;
+        let ours =
+            |range: &&std::ops::Range<usize>| (start..start + 60 * page).contains(&range.start);
+        let ours: Vec<_> = asked.iter().filter(ours).cloned().collect();
+        assert_eq!(ours, [start + 8 * page..start + 10 * page]);
+    }
 
     #[test]
     fn a_fallback_allocation_is_zeroed_page_aligned_and_refuses_to_map() {
