@@ -68,7 +68,9 @@ on_posix! {
     pub use limits::{
         Available, Limit, available_memory, of_locked_memory, of_mappings, of_open_files,
     };
-    pub use paging::{bring_in, cached_pages, drop_pages, drop_unmapped, lock, tells_residency, unlock};
+    pub use paging::{
+        bring_in, cached_pages, drop_pages, drop_unmapped, lock, tells_residency, unlock,
+    };
     mod saving;
     pub use posix::{
         advise, map_anonymous, map_file, open, page_faults, page_size, protect, release, residency,
@@ -84,10 +86,10 @@ elsewhere! {
     mod other;
     pub use elsewhere::vouch;
     pub use other::{
-        Available, Limit, advise, available_memory, better_read, bring_in, cached_pages, copy_range, drop_pages, drop_unmapped,
-        give_name, lock, map_anonymous, map_file, of_locked_memory, of_mappings, of_open_files, open,
-        open_unnamed, page_faults, page_size, protect, release, residency, tells_residency,
-        terminal_columns, unlock,
+        Available, Limit, advise, available_memory, better_read, bring_in, cached_pages, copy_range,
+        drop_pages, drop_unmapped, give_name, lock, map_anonymous, map_file, of_locked_memory,
+        of_mappings, of_open_files, open, open_unnamed, page_faults, page_size, protect, release,
+        residency, tells_residency, terminal_columns, unlock,
     };
 }
 
