@@ -210,7 +210,8 @@ mod tests {
         let start = memory.as_ptr().addr() + lead;
         let ours =
             |range: &&std::ops::Range<usize>| (start..start + 60 * page).contains(&range.start);
-        let ours: Vec<_> = asked.iter().filter(ours).map(|range| (range.start, range.end)).collect();
+        let ours: Vec<_> =
+            asked.iter().filter(ours).map(|range| (range.start, range.end)).collect();
         assert_eq!(ours, [(start + 8 * page, start + 10 * page)]);
     }
 
