@@ -86,10 +86,10 @@ impl Drop for AtWork {
 /// So many steps are asked of the disk at a time; they wait, and take no processor.
 const HELPERS: usize = 4;
 
-/// Of the piece in which the header ends, so little is there by having read the header: small pages,
-/// in whose place there can be no huge one, and from which the kernel goes on in steps as small. They
-/// are read again with the rest of the piece.
-const FEW: f64 = 1.0 / 8.0;
+/// Of the piece in which the header ends, less than this is there by having read the header, and what
+/// was read ahead of it: small pages, in whose place there can be no huge one, and from which the
+/// kernel goes on in steps as small. They are read again with the rest of the piece.
+const FEW: f64 = 1.0 / 2.0;
 
 /// More runs than these are no long ones, and each advised by itself is an area of its own to the
 /// kernel, of which a process may not have many.
