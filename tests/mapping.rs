@@ -224,6 +224,17 @@ fn an_empty_file_is_mapped_without_a_call() {
 }
 
 #[test]
+fn a_mapping_says_what_it_is() {
+    let folder = Folder::new();
+    let map = mmap(&folder.model("m")).unwrap();
+    let bytes: &[u8] = map.as_ref();
+    assert_eq!(bytes, two_tensors());
+    assert!(map.mapping().is_of_file());
+    let (address, len) = (map.as_ptr(), two_tensors().len());
+    assert_eq!(format!("{map:?}"), format!("Mmap(Mapping({address:p}, {len} bytes))"));
+}
+
+#[test]
 fn the_mapping_needs_no_descriptor() {
     let folder = Folder::new();
     let path = folder.file("closed", A);
