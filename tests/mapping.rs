@@ -115,6 +115,20 @@ fn held(path: &Path) -> (usize, usize) {
     (mapped, opened)
 }
 
+/// What may be done with the page at an address: `r--` if it can only be read.
+fn permissions(address: *const u8) -> String {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let number = |hex: &str| usize::from_str_radix(hex, 16).unwrap();
+    let mut areas = maps.lines().filter_map(|line| line.split_once(' '));
+    let (_, rest) = areas
+        .find(|(range, _)| {
+            let (start, end) = range.split_once('-').unwrap();
+            (number(start)..number(end)).contains(&address.addr())
+        })
+        .expect("it is mapped");
+    rest[..3].to_owned()
+}
+
 fn the_kernel_tells() -> bool {
     let tells = cfg!(any(target_os = "linux", target_os = "android"));
     if !tells {
@@ -155,6 +169,22 @@ fn each_way_holds_what_it_must_and_dropping_gives_all_of_it_back() {
         assert_eq!(held(&path), expected, "{way}");
         drop(held_by_it);
         assert_eq!(held(&path), (0, 0), "after {way}");
+    }
+}
+
+/// A stray write ends the program instead of changing a weight.
+#[test]
+fn nobody_can_write_to_what_a_model_holds() {
+    if !the_kernel_tells() {
+        return;
+    }
+    let folder = Folder::new();
+    let path = folder.model("m");
+    let copied = Model::from_bytes(&two_tensors()).unwrap();
+    let models = [map(&path).unwrap(), Model::read(&path).unwrap(), copied];
+    for (way, model) in ["map", "read", "from_bytes"].iter().zip(models) {
+        let bytes = model.tensors().next().unwrap().bytes();
+        assert_eq!(permissions(bytes.as_ptr()), "r--", "{way}");
     }
 }
 
