@@ -130,10 +130,29 @@ fn no_shard_at_all_is_a_model_without_tensors() {
     assert_eq!(told.ignored_names(), ["s.safetensors"]);
     let none = open_files(&[]).unwrap();
     assert_eq!((none.names(), none.shards.len()), (vec![], 0));
-    let model = Index::open(&folder.0).unwrap().read().unwrap();
+    let index = Index::open(&folder.0).unwrap();
+    assert!(index.is_empty() && !Index::open(folder.path("s.safetensors")).unwrap().is_empty());
+    assert_eq!(format!("{index:?}"), "[]");
+    let model = index.read().unwrap();
     assert!(model.is_empty() && model.metadata(0).is_none() && model.backing(0).is_none());
     let told = "tensor `a`: no such tensor among 0";
     assert!(model.tensor("a").unwrap_err().to_string().ends_with(told));
+}
+
+/// Whoever opens a folder with one file, or a list of one, asks that file.
+#[test]
+fn an_only_file_is_what_errors_name_and_of_several_the_folder() {
+    let folder = Folder::new();
+    let one = folder.shard("a.safetensors", &[("a", &[1])]);
+    let path_of = |index: barest::Result<Index>| {
+        let error = index.unwrap().tensor("z").unwrap_err();
+        error.path().map(PathBuf::from)
+    };
+    assert_eq!(path_of(Index::open(&folder.0)).as_ref(), Some(&one));
+    assert_eq!(path_of(Index::open_files(&[&one])).as_ref(), Some(&one));
+    let other = folder.shard("b.safetensors", &[("b", &[1])]);
+    assert_eq!(path_of(Index::open(&folder.0)).as_ref(), Some(&folder.0));
+    assert_eq!(path_of(Index::open_files(&[one, other])), None);
 }
 
 #[test]
