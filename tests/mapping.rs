@@ -11,10 +11,10 @@ use barest::{
 };
 use skip::skip;
 use std::any::Any;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, DirEntry, File, Permissions};
 use std::io;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -338,6 +338,17 @@ fn fifo(folder: &Folder) -> Option<PathBuf> {
     }
 }
 
+/// Any, whether this process may open it or not.
+fn block_device() -> Option<PathBuf> {
+    let devices = fs::read_dir("/dev").into_iter().flatten().flatten();
+    let is_block = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_block_device());
+    let path = devices.filter(is_block).map(|entry| entry.path()).min();
+    if path.is_none() {
+        skip("a block device in /dev", "there is none to open");
+    }
+    path
+}
+
 #[test]
 fn what_is_no_regular_file_is_named_and_not_waited_for() {
     let folder = Folder::new();
@@ -347,6 +358,7 @@ fn what_is_no_regular_file_is_named_and_not_waited_for() {
     let rows = [
         (fifo(&folder), "a FIFO (named pipe)"),
         (Some("/dev/null".into()), "a character device"),
+        (block_device(), "a block device"),
         (listener.as_ref().map(|_| socket), "a socket"),
     ];
     for (path, expected) in rows {
@@ -419,10 +431,13 @@ fn a_path_that_leads_nowhere_is_the_system_s_error_with_the_path() {
 }
 
 #[test]
-fn a_file_without_permission_is_the_system_s_error_with_the_path() {
+fn what_may_not_be_read_is_the_system_s_error_with_the_path() {
     let folder = Folder::new();
-    let path = folder.model("secret");
-    fs::set_permissions(&path, Permissions::from_mode(0o000)).unwrap();
+    let (path, directory) = (folder.model("secret"), folder.path("shut"));
+    fs::create_dir(&directory).unwrap();
+    for path in [&path, &directory] {
+        fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
+    }
     if File::open(&path).is_ok() {
         return skip("a user who is not root", "no file is unreadable");
     }
@@ -434,6 +449,16 @@ fn a_file_without_permission_is_the_system_s_error_with_the_path() {
         assert_eq!(source.kind(), io::ErrorKind::PermissionDenied, "{way}");
         assert_eq!(error.path(), Some(&*path), "{way}");
     }
+    // Of a directory a model is made, and a header is not.
+    for (way, attempt) in &WAYS[..3] {
+        let error = attempt(&directory).unwrap_err();
+        let ErrorKind::Io { action: "read the directory", source } = error.kind() else {
+            panic!("{way}: {error}");
+        };
+        assert_eq!(source.kind(), io::ErrorKind::PermissionDenied, "{way}");
+        assert_eq!(error.path(), Some(&*directory), "{way}");
+    }
+    fs::set_permissions(&directory, Permissions::from_mode(0o700)).unwrap();
 }
 
 // What is read is what is mapped.

@@ -1,7 +1,7 @@
 //! An index comes from the same place as the shards: does it get what it deserves?
 
 use crate::counting::peak_of;
-use crate::files::{Folder, INDEX, index, shard};
+use crate::files::{Folder, INDEX, index, shard, shard_with};
 use crate::ways::{Tensor, lines, open, open_files};
 use barest::{ErrorKind, Index, OpenOptions};
 use std::fs;
@@ -137,6 +137,17 @@ fn no_shard_at_all_is_a_model_without_tensors() {
     assert!(model.is_empty() && model.metadata(0).is_none() && model.backing(0).is_none());
     let told = "tensor `a`: no such tensor among 0";
     assert!(model.tensor("a").unwrap_err().to_string().ends_with(told));
+}
+
+#[test]
+fn a_shard_of_an_index_shows_its_path_and_has_its_metadata() {
+    let folder = Folder::new();
+    let path = folder.file("m", shard_with(r#""__metadata__":{"k":"v"},"#, &[("a", &[1, 2])]));
+    let index = Index::open(&path).unwrap();
+    let [file] = index.shards() else { panic!("{index:?}") };
+    assert_eq!(file.metadata().unwrap().get("k").as_deref(), Some("v"));
+    let told = format!("ShardFile({}, Header(1 tensors, 2 bytes of data))", path.display());
+    assert_eq!(format!("{file:?}"), told);
 }
 
 /// Whoever opens a folder with one file, or a list of one, asks that file.
