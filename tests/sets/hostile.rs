@@ -150,6 +150,26 @@ fn a_shard_of_an_index_shows_its_path_and_has_its_metadata() {
     assert_eq!(format!("{file:?}"), told);
 }
 
+/// Where the next tensor stands is guessed, and a guess is no more than that.
+#[test]
+fn an_index_may_name_the_tensors_of_a_shard_in_any_order() {
+    const COUNT: usize = 12;
+    let folder = Folder::new();
+    let names: Vec<String> = (0..COUNT).map(|number| format!("t{number:02}")).collect();
+    let bytes: Vec<[u8; 1]> = (0..COUNT as u8).map(|number| [number]).collect();
+    let tensors: Vec<(&str, &[u8])> =
+        names.iter().zip(&bytes).map(|(name, bytes)| (&**name, &bytes[..])).collect();
+    folder.shard("s", &tensors);
+    for step in [1, 5, 7, 11] {
+        let name = |place: usize| &*names[place * step % COUNT];
+        let entries: Vec<(&str, &str)> = (0..COUNT).map(|place| (name(place), "s")).collect();
+        folder.index(&entries);
+        let told = open(&folder.0).unwrap();
+        assert_eq!(told.names(), names, "by steps of {step}");
+        assert!(names.iter().zip(&bytes).all(|(name, bytes)| told.bytes(name) == bytes));
+    }
+}
+
 /// Whoever opens a folder with one file, or a list of one, asks that file.
 #[test]
 fn an_only_file_is_what_errors_name_and_of_several_the_folder() {
