@@ -112,25 +112,24 @@ pub fn open_file(path: &Path) -> Result<(File, FileMetadata)> {
     }
 }
 
+/// Neither a regular file nor a directory.
 fn not_a_file(metadata: &FileMetadata) -> Error {
-    let kind = metadata.file_type();
     #[cfg(unix)]
-    let special = {
+    let found = {
         use std::os::unix::fs::FileTypeExt;
+        let kind = metadata.file_type();
         match () {
-            _ if kind.is_fifo() => Some("a FIFO (named pipe)"),
-            _ if kind.is_socket() => Some("a socket"),
-            _ if kind.is_char_device() => Some("a character device"),
-            _ if kind.is_block_device() => Some("a block device"),
-            _ => None,
+            _ if kind.is_fifo() => "a FIFO (named pipe)",
+            _ if kind.is_socket() => "a socket",
+            _ if kind.is_char_device() => "a character device",
+            _ if kind.is_block_device() => "a block device",
+            _ => "something else",
         }
     };
     #[cfg(not(unix))]
-    let special = None;
-    let found = match special {
-        Some(special) => special,
-        None if kind.is_dir() => "a directory",
-        None => "something else",
+    let found = {
+        let _ = metadata;
+        "something else"
     };
     Error::new(ErrorKind::NotAFile { found })
 }

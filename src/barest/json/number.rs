@@ -191,6 +191,8 @@ mod tests {
             let message = unsigned(text).unwrap_err();
             assert!(message.contains(named), "{text}: {message}");
         }
+        let whole = unsigned(&"9".repeat(24)).unwrap_err();
+        assert!(whole.contains("`999999999999999999999999`"), "{whole}");
         let long = unsigned(&"9".repeat(1000)).unwrap_err();
         assert!(long.contains("`999999999999999999999999…` (1000 characters)"), "{long}");
     }
