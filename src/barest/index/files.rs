@@ -6,8 +6,8 @@
 //!
 //! Headers of many shards are read by a few threads, which begin while an index is still being read.
 
-use super::super::bytes::read_exact_at;
-use super::super::error::reserve::{no_memory, vector, zeros};
+use super::super::bytes::{read_exact_at, read_new};
+use super::super::error::reserve::{no_memory, vector};
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::escape::Shown;
 use super::super::header::{self, Header, Metadata, PREFIX};
@@ -167,8 +167,7 @@ fn read_header(file: &File, range: &Range<u64>, cap: u32) -> Result<Header> {
             return Err(header::or_foreign(refused, &first).moved_by(start));
         }
     };
-    let mut copy = zeros(header_len)?;
-    read_exact_at(file, &mut copy, start + PREFIX as u64)?;
+    let copy = read_new(file, header_len, start + PREFIX as u64)?;
     let header = Header::from_copy(copy, Some(len)).map_err(|error| error.moved_by(start))?;
     Ok(header.moved_to(start))
 }
