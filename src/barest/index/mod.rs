@@ -18,7 +18,7 @@ mod source;
 mod weight_map;
 
 use super::bytes::{read_exact_at, read_new};
-use super::error::reserve::{vector, zeros};
+use super::error::reserve::vector;
 use super::error::{Error, ErrorKind, Result};
 use super::header::{Header, TensorInfo};
 use super::json::Text;
