@@ -11,10 +11,10 @@ use barest::{
 };
 use skip::skip;
 use std::any::Any;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, DirEntry, File, Permissions};
 use std::io;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -115,6 +115,20 @@ fn held(path: &Path) -> (usize, usize) {
     (mapped, opened)
 }
 
+/// What may be done with the page at an address: `r--` if it can only be read.
+fn permissions(address: *const u8) -> String {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let number = |hex: &str| usize::from_str_radix(hex, 16).unwrap();
+    let mut areas = maps.lines().filter_map(|line| line.split_once(' '));
+    let (_, rest) = areas
+        .find(|(range, _)| {
+            let (start, end) = range.split_once('-').unwrap();
+            (number(start)..number(end)).contains(&address.addr())
+        })
+        .expect("it is mapped");
+    rest[..3].to_owned()
+}
+
 fn the_kernel_tells() -> bool {
     let tells = cfg!(any(target_os = "linux", target_os = "android"));
     if !tells {
@@ -155,6 +169,22 @@ fn each_way_holds_what_it_must_and_dropping_gives_all_of_it_back() {
         assert_eq!(held(&path), expected, "{way}");
         drop(held_by_it);
         assert_eq!(held(&path), (0, 0), "after {way}");
+    }
+}
+
+/// A stray write ends the program instead of changing a weight.
+#[test]
+fn nobody_can_write_to_what_a_model_holds() {
+    if !the_kernel_tells() {
+        return;
+    }
+    let folder = Folder::new();
+    let path = folder.model("m");
+    let copied = Model::from_bytes(&two_tensors()).unwrap();
+    let models = [map(&path).unwrap(), Model::read(&path).unwrap(), copied];
+    for (way, model) in ["map", "read", "from_bytes"].iter().zip(models) {
+        let bytes = model.tensors().next().unwrap().bytes();
+        assert_eq!(permissions(bytes.as_ptr()), "r--", "{way}");
     }
 }
 
@@ -221,6 +251,17 @@ fn an_empty_file_is_mapped_without_a_call() {
     fs::write(&path, b"x").unwrap();
     let refused = Mapping::open(&write_only).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+}
+
+#[test]
+fn a_mapping_says_what_it_is() {
+    let folder = Folder::new();
+    let map = mmap(&folder.model("m")).unwrap();
+    let bytes: &[u8] = map.as_ref();
+    assert_eq!(bytes, two_tensors());
+    assert!(map.mapping().is_of_file());
+    let (address, len) = (map.as_ptr(), two_tensors().len());
+    assert_eq!(format!("{map:?}"), format!("Mmap(Mapping({address:p}, {len} bytes))"));
 }
 
 #[test]
@@ -297,6 +338,17 @@ fn fifo(folder: &Folder) -> Option<PathBuf> {
     }
 }
 
+/// Any, whether this process may open it or not.
+fn block_device() -> Option<PathBuf> {
+    let devices = fs::read_dir("/dev").into_iter().flatten().flatten();
+    let is_block = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_block_device());
+    let path = devices.filter(is_block).map(|entry| entry.path()).min();
+    if path.is_none() {
+        skip("a block device in /dev", "there is none to open");
+    }
+    path
+}
+
 #[test]
 fn what_is_no_regular_file_is_named_and_not_waited_for() {
     let folder = Folder::new();
@@ -306,6 +358,7 @@ fn what_is_no_regular_file_is_named_and_not_waited_for() {
     let rows = [
         (fifo(&folder), "a FIFO (named pipe)"),
         (Some("/dev/null".into()), "a character device"),
+        (block_device(), "a block device"),
         (listener.as_ref().map(|_| socket), "a socket"),
     ];
     for (path, expected) in rows {
@@ -378,10 +431,13 @@ fn a_path_that_leads_nowhere_is_the_system_s_error_with_the_path() {
 }
 
 #[test]
-fn a_file_without_permission_is_the_system_s_error_with_the_path() {
+fn what_may_not_be_read_is_the_system_s_error_with_the_path() {
     let folder = Folder::new();
-    let path = folder.model("secret");
-    fs::set_permissions(&path, Permissions::from_mode(0o000)).unwrap();
+    let (path, directory) = (folder.model("secret"), folder.path("shut"));
+    fs::create_dir(&directory).unwrap();
+    for path in [&path, &directory] {
+        fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
+    }
     if File::open(&path).is_ok() {
         return skip("a user who is not root", "no file is unreadable");
     }
@@ -393,6 +449,16 @@ fn a_file_without_permission_is_the_system_s_error_with_the_path() {
         assert_eq!(source.kind(), io::ErrorKind::PermissionDenied, "{way}");
         assert_eq!(error.path(), Some(&*path), "{way}");
     }
+    // Of a directory a model is made, and a header is not.
+    for (way, attempt) in &WAYS[..3] {
+        let error = attempt(&directory).unwrap_err();
+        let ErrorKind::Io { action: "read the directory", source } = error.kind() else {
+            panic!("{way}: {error}");
+        };
+        assert_eq!(source.kind(), io::ErrorKind::PermissionDenied, "{way}");
+        assert_eq!(error.path(), Some(&*directory), "{way}");
+    }
+    fs::set_permissions(&directory, Permissions::from_mode(0o700)).unwrap();
 }
 
 // What is read is what is mapped.

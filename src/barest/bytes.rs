@@ -3,6 +3,7 @@
 //! Either way they begin on a page boundary and keep the file's offsets, so that nothing to the
 //! right of this module needs to know. A copy is protected once it is complete.
 
+use super::error::reserve::vector;
 use super::error::{Error, ErrorKind, Result};
 use super::mapping::{Buffer, LONGEST, Mapping, Mmap};
 use super::progress::Progress;
@@ -168,21 +169,40 @@ fn fill(
     share(threads, work, || Ok(()))
 }
 
-/// Fills a buffer from one position of a file, retrying what was interrupted. A file that ends
-/// before the buffer does became shorter since its length was asked.
-pub(super) fn read_exact_at(file: &File, mut buffer: &mut [u8], offset: u64) -> Result<()> {
-    let mut at = offset;
-    while !buffer.is_empty() {
-        match sys::read_at(file, buffer, at) {
+/// Fills a buffer from one position of a file. A file that ends before the buffer does became shorter
+/// since its length was asked.
+pub(super) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> Result<()> {
+    read_all(file, buffer.len(), offset, |done| {
+        sys::read_at(file, &mut buffer[done..], offset + done as u64)
+    })
+}
+
+/// The next `len` bytes from one position of a file, in memory of their own; otherwise the same.
+pub(super) fn read_new(file: &File, len: usize, offset: u64) -> Result<Vec<u8>> {
+    let mut bytes = vector(len)?;
+    read_all(file, len, offset, |done| {
+        sys::append_at(file, &mut bytes, len - done, offset + done as u64)
+    })?;
+    Ok(bytes)
+}
+
+/// Reads on until `len` bytes are there, and again what was interrupted. `read` is told how many are
+/// there and gives how many came.
+fn read_all(
+    file: &File,
+    len: usize,
+    offset: u64,
+    mut read: impl FnMut(usize) -> io::Result<usize>,
+) -> Result<()> {
+    let mut done = 0;
+    while done < len {
+        match read(done) {
             Ok(0) => {
-                let expected = at + buffer.len() as u64;
+                let (at, expected) = (offset + done as u64, offset + len as u64);
                 let found = file.metadata().map_or(at, |metadata| metadata.len().min(at));
                 return Err(Error::at_file(ErrorKind::Shrank { expected, found }, at));
             }
-            Ok(count) => {
-                buffer = &mut buffer[count..];
-                at += count as u64;
-            }
+            Ok(count) => done += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Error::io("read", error)),
         }

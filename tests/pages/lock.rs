@@ -57,6 +57,26 @@ fn locked_pages_come_and_stay_until_they_are_let_go() {
 }
 
 #[test]
+fn what_is_let_go_leaves_other_locks_alone() {
+    let Some(folder) = Folder::on_a_disk() else { return };
+    let page = Mapping::page_size();
+    let tensors = ["before", "gap", "middle", "other gap", "behind"].map(|name| (name, 3 * page));
+    let model = map(&folder.model("neighbours", &tensors));
+    let pages = |name: &str| model.tensor(name).unwrap().pages();
+    let bytes = |name: &str| pages(name).count().unwrap().mapped * page;
+    let Some(before) = lock(&pages("before")) else { return };
+    let Some(middle) = lock(&pages("middle")) else { return };
+    let Some(behind) = lock(&pages("behind")) else { return };
+    assert_eq!(locked_bytes(&model), bytes("before") + bytes("middle") + bytes("behind"));
+    drop(middle);
+    assert_eq!(locked_bytes(&model), bytes("before") + bytes("behind"));
+    drop(behind);
+    assert_eq!(locked_bytes(&model), bytes("before"));
+    drop(before);
+    assert_eq!(locked_bytes(&model), 0);
+}
+
+#[test]
 fn a_lock_outlives_the_model_and_lets_it_go() {
     if !on_linux() {
         return;

@@ -1,7 +1,7 @@
 //! An index comes from the same place as the shards: does it get what it deserves?
 
 use crate::counting::peak_of;
-use crate::files::{Folder, INDEX, index, shard};
+use crate::files::{Folder, INDEX, index, shard, shard_with};
 use crate::ways::{Tensor, lines, open, open_files};
 use barest::{ErrorKind, Index, OpenOptions};
 use std::fs;
@@ -130,10 +130,60 @@ fn no_shard_at_all_is_a_model_without_tensors() {
     assert_eq!(told.ignored_names(), ["s.safetensors"]);
     let none = open_files(&[]).unwrap();
     assert_eq!((none.names(), none.shards.len()), (vec![], 0));
-    let model = Index::open(&folder.0).unwrap().read().unwrap();
+    let index = Index::open(&folder.0).unwrap();
+    assert!(index.is_empty() && !Index::open(folder.path("s.safetensors")).unwrap().is_empty());
+    assert_eq!(format!("{index:?}"), "[]");
+    let model = index.read().unwrap();
     assert!(model.is_empty() && model.metadata(0).is_none() && model.backing(0).is_none());
     let told = "tensor `a`: no such tensor among 0";
     assert!(model.tensor("a").unwrap_err().to_string().ends_with(told));
+}
+
+#[test]
+fn a_shard_of_an_index_shows_its_path_and_has_its_metadata() {
+    let folder = Folder::new();
+    let path = folder.file("m", shard_with(r#""__metadata__":{"k":"v"},"#, &[("a", &[1, 2])]));
+    let index = Index::open(&path).unwrap();
+    let [file] = index.shards() else { panic!("{index:?}") };
+    assert_eq!(file.metadata().unwrap().get("k").as_deref(), Some("v"));
+    let told = format!("ShardFile({}, Header(1 tensors, 2 bytes of data))", path.display());
+    assert_eq!(format!("{file:?}"), told);
+}
+
+/// Where the next tensor stands is guessed, and a guess is no more than that.
+#[test]
+fn an_index_may_name_the_tensors_of_a_shard_in_any_order() {
+    const COUNT: usize = 12;
+    let folder = Folder::new();
+    let names: Vec<String> = (0..COUNT).map(|number| format!("t{number:02}")).collect();
+    let bytes: Vec<[u8; 1]> = (0..COUNT as u8).map(|number| [number]).collect();
+    let tensors: Vec<(&str, &[u8])> =
+        names.iter().zip(&bytes).map(|(name, bytes)| (&**name, &bytes[..])).collect();
+    folder.shard("s", &tensors);
+    for step in [1, 5, 7, 11] {
+        let name = |place: usize| &*names[place * step % COUNT];
+        let entries: Vec<(&str, &str)> = (0..COUNT).map(|place| (name(place), "s")).collect();
+        folder.index(&entries);
+        let told = open(&folder.0).unwrap();
+        assert_eq!(told.names(), names, "by steps of {step}");
+        assert!(names.iter().zip(&bytes).all(|(name, bytes)| told.bytes(name) == bytes));
+    }
+}
+
+/// Whoever opens a folder with one file, or a list of one, asks that file.
+#[test]
+fn an_only_file_is_what_errors_name_and_of_several_the_folder() {
+    let folder = Folder::new();
+    let one = folder.shard("a.safetensors", &[("a", &[1])]);
+    let path_of = |index: barest::Result<Index>| {
+        let error = index.unwrap().tensor("z").unwrap_err();
+        error.path().map(PathBuf::from)
+    };
+    assert_eq!(path_of(Index::open(&folder.0)).as_ref(), Some(&one));
+    assert_eq!(path_of(Index::open_files(&[&one])).as_ref(), Some(&one));
+    let other = folder.shard("b.safetensors", &[("b", &[1])]);
+    assert_eq!(path_of(Index::open(&folder.0)).as_ref(), Some(&folder.0));
+    assert_eq!(path_of(Index::open_files(&[one, other])), None);
 }
 
 #[test]

@@ -12,12 +12,13 @@ use super::super::dtype::Dtype;
 use super::super::error::reserve::room;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::json::{Cursor, Text};
+use super::shapes::{Dims, SHORTEST_DIMENSION};
 use std::ops::Range;
 
-/// The fields of an entry; the dimensions went to the end of the arena.
+/// The fields of an entry; its dimensions went into the arena.
 pub struct Entry {
     pub dtype: Dtype,
-    pub rank: usize,
+    pub dims: Dims,
     pub begin: u64,
     pub end: u64,
     /// Whether there were fields besides the three.
@@ -27,9 +28,6 @@ pub struct Entry {
     /// Where the offsets stand, likewise.
     pub offsets_at: Range<usize>,
 }
-
-/// What one dimension takes at least: a digit and a comma.
-pub const SHORTEST_DIMENSION: usize = 2;
 
 /// Objects around the value of a field: the header and the entry.
 const OUTSIDE: usize = 2;
@@ -58,7 +56,7 @@ pub fn read(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Result<
         return Err(cursor.wrong_type("the entry of a tensor", EXPECTED));
     }
     let mut dtype = Dtype::U8;
-    let mut rank = 0;
+    let mut shape = Dims::default();
     let mut offsets = (0, 0);
     let (mut shape_at, mut offsets_at) = (0..0, 0..0);
     let mut extra = false;
@@ -86,7 +84,7 @@ pub fn read(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Result<
                 match field {
                     Field::Dtype => dtype = read_dtype(cursor, text)?,
                     Field::Shape => {
-                        rank = read_shape(cursor, text, dims)?;
+                        shape = read_shape(cursor, text, dims)?;
                         shape_at = at..cursor.position();
                     }
                     Field::DataOffsets => {
@@ -102,7 +100,8 @@ pub fn read(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Result<
         let kind = ErrorKind::MissingField { expected: Field::NAMES[missing] };
         return Err(Error::at_header(kind, start));
     }
-    Ok(Entry { dtype, rank, begin: offsets.0, end: offsets.1, extra, shape_at, offsets_at })
+    let (begin, end) = offsets;
+    Ok(Entry { dtype, dims: shape, begin, end, extra, shape_at, offsets_at })
 }
 
 fn read_dtype(cursor: &mut Cursor<'_>, text: &str) -> Result<Dtype> {
@@ -121,8 +120,8 @@ fn read_dtype(cursor: &mut Cursor<'_>, text: &str) -> Result<Dtype> {
     })
 }
 
-/// Puts the dimensions at the end of the arena and gives their number.
-fn read_shape(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Result<usize> {
+/// Puts the dimensions at the end of the arena and says where.
+fn read_shape(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Result<Dims> {
     if !cursor.take(b'[') {
         return Err(cursor.wrong_type("`shape`", "an array of unsigned integers"));
     }
@@ -135,7 +134,7 @@ fn read_shape(cursor: &mut Cursor<'_>, text: &str, dims: &mut Vec<u64>) -> Resul
         dims.push(dimension);
         more = cursor.another(b']', "`,` or `]` in the shape")?;
     }
-    Ok(dims.len() - start)
+    Ok(Dims::since(start, dims))
 }
 
 fn read_offsets(cursor: &mut Cursor<'_>) -> Result<(u64, u64)> {

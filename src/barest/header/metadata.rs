@@ -73,7 +73,7 @@ impl Named for Metadata<'_> {
     }
 
     fn hash(&self, number: usize) -> u32 {
-        hash(self.name(number))
+        hash(self.name(number).as_bytes())
     }
 }
 

@@ -10,15 +10,17 @@
 //! so a file that changes later cannot make it wrong. It needs no mapping and no file: fuzzers,
 //! streams and systems without `mmap` parse the bytes they have.
 //!
-//! Kept for each tensor: one record of 40 bytes, its dimensions in a common arena, two to four
-//! slots of the name table. No allocation belongs to one tensor alone.
+//! Kept for each tensor: one record of 40 bytes, its dimensions in a common arena unless another has
+//! the same, two to four slots of the name table. No allocation belongs to one tensor alone.
 
 mod entry;
 mod metadata;
 mod names;
+mod piece;
 mod prefix;
 mod reader;
 mod remarks;
+mod shapes;
 mod stream;
 mod strings;
 mod template;
@@ -33,6 +35,7 @@ pub(super) use names::{NameTable, Named, Unnamed};
 pub use prefix::{DEFAULT_HEADER_CAP, PREFIX, header_len, or_foreign};
 use reader::{Departures, Parts};
 pub use remarks::Remark;
+use shapes::Dims;
 use std::fmt::{self, Debug, Formatter};
 use std::ops::Range;
 use strings::{Name, Strings};
@@ -43,7 +46,7 @@ pub struct Header {
     strings: Strings,
     /// In the order of their offsets.
     records: Vec<Record>,
-    /// The dimensions of all tensors, in the order in which the header lists them.
+    /// The dimensions of all tensors; a record says which are its own.
     dims: Vec<u64>,
     names: NameTable,
     metadata: Option<Vec<Pair>>,
@@ -60,8 +63,7 @@ struct Record {
     end: u64,
     name_start: u32,
     name_len: u32,
-    dims_start: u32,
-    rank: u32,
+    dims: Dims,
     hash: u32,
     dtype: Dtype,
     name_is_resolved: bool,
@@ -72,10 +74,6 @@ const _: () = assert!(size_of::<Record>() == 40);
 impl Record {
     fn name(&self) -> Name {
         Name { start: self.name_start, len: self.name_len, resolved: self.name_is_resolved }
-    }
-
-    fn dims(&self) -> Range<usize> {
-        self.dims_start as usize..self.dims_start as usize + self.rank as usize
     }
 }
 
@@ -94,7 +92,11 @@ impl Header {
     pub fn parse_with_cap(prefix: &[u8], file_len: u64, cap: u32) -> Result<Header> {
         let len = header_len(prefix, file_len, cap).map_err(|error| or_foreign(error, prefix))?;
         match prefix[PREFIX..].get(..len) {
-            Some(text) => Header::from_copy(reserve::copy(text)?, Some(file_len)),
+            Some(bytes) => match strings::copy_of_text(bytes)? {
+                Some(text) => Header::from_text(text, Some(file_len)),
+                // It is none: here is said where and why.
+                None => Header::from_copy(reserve::copy(bytes)?, Some(file_len)),
+            },
             None => {
                 let expected = PREFIX as u64 + len as u64;
                 let found = prefix.len() as u64;
@@ -122,17 +124,24 @@ impl Header {
             };
             describe(refused, bytes)
         })?;
+        Header::from_text(text, file_len)
+    }
+
+    fn from_text(text: String, file_len: Option<u64>) -> Result<Header> {
         // 1. One walk over the text.
         let parts = match reader::read(&text) {
             Ok(parts) => parts,
             Err(error) => return Err(describe(error, text.as_bytes())),
         };
-        let Parts { mut records, mut dims, metadata, mut resolved, mut departures, .. } = parts;
+        let Parts { mut records, shapes, metadata, mut resolved, mut departures, .. } = parts;
+        let mut dims = shapes.dims;
         resolved.shrink();
         let strings = Strings { text, resolved };
         // 2. No name twice. Before the proof: tensors with one name often overlap as well, and
         //    then the name is the better answer.
-        departures.out_of_order = !tiling::sort(&mut records)?;
+        if departures.out_of_order {
+            departures.out_of_order = !tiling::sort(&mut records)?;
+        }
         let described = |error| describe(error, strings.text.as_bytes());
         if let Some(pairs) = &metadata {
             Metadata { strings: &strings, pairs }.check().map_err(described)?;
@@ -147,9 +156,9 @@ impl Header {
         // 3. The proof.
         let claim = tiling::Claim { strings: &strings, dims: &dims, file_len };
         let data_len = tiling::prove(&records, &claim).map_err(described)?;
-        // 4. What was reserved for entries that did not come goes back.
-        records.shrink_to_fit();
-        dims.shrink_to_fit();
+        // 4. If much was reserved for entries that did not come, it goes back.
+        give_back(&mut records);
+        give_back(&mut dims);
         let model_start = 0;
         Ok(Header { strings, records, dims, names, metadata, data_len, model_start, departures })
     }
@@ -250,6 +259,16 @@ impl Debug for Header {
     }
 }
 
+/// Where less than two thirds of the reserved memory is in use, gives back the rest, if it is worth a
+/// call.
+fn give_back<T>(items: &mut Vec<T>) {
+    const WORTH_IT: usize = 1024;
+    let unused = items.capacity() - items.len();
+    if unused > items.capacity() / 3 && unused * size_of::<T>() > WORTH_IT {
+        items.shrink_to_fit();
+    }
+}
+
 /// Adds the excerpt; and where the very first byte is wrong, says what the file is instead.
 fn describe(error: Error, header: &[u8]) -> Error {
     let first = first_byte(header);
@@ -322,7 +341,7 @@ impl<'a> TensorInfo<'a> {
     /// Its dimensions, the slowest first; none for a scalar, which has one element. Beside a 0 a
     /// dimension may be as large as a `u64`: multiply with care.
     pub fn shape(&self) -> &'a [u64] {
-        &self.header.dims[self.record.dims()]
+        &self.header.dims[self.record.dims.range()]
     }
 
     /// Elements: the product of the dimensions.
@@ -382,7 +401,7 @@ mod tests {
         let header = Header::from_copy(text.into_bytes(), None).unwrap();
         assert!(header.names.is_hashed());
         for tensor in header.tensors() {
-            assert_eq!(header.name_hash(tensor.number()), names::hash(tensor.name()));
+            assert_eq!(header.name_hash(tensor.number()), names::hash(tensor.name().as_bytes()));
         }
     }
 }

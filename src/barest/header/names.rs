@@ -80,7 +80,7 @@ impl NameTable {
                 self.sorted.binary_search_by(|&number| items.name(number as usize).cmp(name));
             return place.ok().map(|place| self.sorted[place] as usize);
         }
-        match self.probe(hash(name), items, |number| items.name(number) == name) {
+        match self.probe(hash(name.as_bytes()), items, |number| items.name(number) == name) {
             Probe::Found(number) => Some(number),
             _ => None,
         }
@@ -156,23 +156,28 @@ enum Probe {
 }
 
 /// The hash of a name, the same for the life of this process only.
-pub fn hash(name: &str) -> u32 {
+pub fn hash(name: &[u8]) -> u32 {
+    hash_with(seed(), name)
+}
+
+/// What makes hashes differ from process to process.
+pub fn seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
-    let seed = *SEED.get_or_init(|| RandomState::new().build_hasher().finish());
-    hash_with(seed, name.as_bytes())
+    *SEED.get_or_init(|| RandomState::new().build_hasher().finish())
 }
 
 /// Multiplies 16 bytes at a time to 128 bits and folds them: fast on names of 20 to 60 bytes, which
 /// is what tensors have. Two odd constants without a pattern (of the golden ratio and of pi) keep
 /// a zero word from wiping out the rest.
-fn hash_with(seed: u64, bytes: &[u8]) -> u32 {
+#[inline]
+pub fn hash_with(seed: u64, bytes: &[u8]) -> u32 {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     const PI: u64 = 0x2438_6a08_85a3_08d3 | 1;
     let fold = |a: u64, b: u64| {
         let product = u128::from(a) * u128::from(b);
         product as u64 ^ (product >> 64) as u64
     };
-    let mut state = fold(seed ^ GOLDEN, bytes.len() as u64 ^ PI) ^ seed;
+    let mut state = (bytes.len() as u64).wrapping_mul(PI) ^ seed;
     let mut mix = |low: u64, high: u64| state = fold(low ^ GOLDEN ^ state, high ^ PI ^ seed);
     if let Some(&last) = bytes.last_chunk::<16>() {
         // Sixteen bytes at a time while there are more; then the last sixteen, some of them again.
@@ -204,7 +209,7 @@ mod tests {
 
     struct Names {
         names: Vec<String>,
-        hash: fn(&str) -> u32,
+        hash: fn(&[u8]) -> u32,
     }
 
     impl Named for Names {
@@ -215,11 +220,11 @@ mod tests {
             &self.names[number]
         }
         fn hash(&self, number: usize) -> u32 {
-            (self.hash)(&self.names[number])
+            (self.hash)(self.names[number].as_bytes())
         }
     }
 
-    fn many(count: usize, hash: fn(&str) -> u32) -> Names {
+    fn many(count: usize, hash: fn(&[u8]) -> u32) -> Names {
         let names = (0..count).map(|n| format!("model.layers.{}.part.{n}", n / 9)).collect();
         Names { names, hash }
     }
@@ -242,7 +247,7 @@ mod tests {
     #[test]
     fn a_duplicate_is_found_wherever_it_stands() {
         for (first, second) in [(0, 1), (0, 99), (42, 77), (98, 99)] {
-            for hash in [hash, |_: &str| 7] {
+            for hash in [hash, |_: &[u8]| 7] {
                 let mut items = many(100, hash);
                 items.names[second] = items.names[first].clone();
                 let found = NameTable::build(&items).unwrap_err();

@@ -66,6 +66,8 @@ mod tests {
             (100_000_001, u64::MAX, Some("the cap is 100000000")),
             (u64::MAX, u64::MAX, Some("header length too large")),
             (u64::MAX - 7, 64, Some("header length too large")),
+            // In 32 bits it would be 2.
+            ((1 << 32) + 2, 10, Some("4294967298")),
         ] {
             let outcome = header_len(&u64::to_le_bytes(len), file_len, cap);
             match (outcome, message) {

@@ -9,19 +9,22 @@ use super::super::error::{Error, ErrorKind, Result};
 use super::super::json::{Cursor, Text};
 use super::entry::{self, Entry};
 use super::metadata::{self, Pair};
-use super::names::hash;
+use super::names::{hash, hash_with, seed};
+use super::shapes::Shapes;
 use super::strings::{Name, Resolved};
-use super::template::{Template, Written, plain_name_end};
+use super::template::{Template, Written, plain_name};
 use super::{BEGIN, Record};
 
 /// What the walk brings home.
 #[derive(Default)]
 pub struct Parts {
     pub records: Vec<Record>,
-    pub dims: Vec<u64>,
+    pub shapes: Shapes,
     pub metadata: Option<Vec<Pair>>,
     pub resolved: Resolved,
     pub departures: Departures,
+    /// Where the last entry ended.
+    end: u64,
     /// How many entries were like an earlier one.
     pub read_quickly: usize,
 }
@@ -30,6 +33,7 @@ pub struct Parts {
 #[derive(Default)]
 pub struct Departures {
     pub metadata_is_null: bool,
+    /// Whether an entry does not begin where the one before it ended.
     pub out_of_order: bool,
     pub extra_fields: usize,
 }
@@ -40,18 +44,20 @@ const METADATA_KEY: &str = "__metadata__";
 /// What an entry takes at least: a name, three fields, two numbers.
 const SHORTEST_ENTRY: usize = 48;
 
-/// What an entry with a name takes, short as it may be: room is reserved for so many, and what was not
-/// needed is given back.
-const SHORT_ENTRY: usize = 64;
+/// What a rather short name takes with its quotes, colon and comma. When the first entry is read, room
+/// is reserved for as many like it with such names: mostly for some more than come.
+const SHORT_NAME: usize = 32;
 
-/// A file has few kinds of entries: its dtypes, in one style of writing.
-const TEMPLATES: usize = 4;
+/// A file has few kinds of entries: its dtypes, in one style of writing, with the keys in one order.
+const TEMPLATES: usize = 8;
 
 struct Reader<'a> {
     text: &'a str,
     cursor: Cursor<'a>,
-    /// Those used last stand first.
     templates: [Option<Template>; TEMPLATES],
+    /// How many there were, and which was used last.
+    learned: usize,
+    recent: usize,
     most_templates: usize,
     parts: Parts,
 }
@@ -62,10 +68,10 @@ pub fn read(text: &str) -> Result<Parts> {
 }
 
 fn walk(text: &str, most_templates: usize) -> Result<Parts> {
-    let entries = text.len() / SHORT_ENTRY;
-    let parts = Parts { records: vector(entries)?, dims: vector(entries * 2)?, ..Parts::default() };
+    let parts = Parts { shapes: Shapes::new()?, ..Parts::default() };
     let templates = [const { None }; TEMPLATES];
-    Reader { text, cursor: Cursor::new(text), templates, most_templates, parts }.read()
+    let cursor = Cursor::new(text);
+    Reader { text, cursor, templates, learned: 0, recent: 0, most_templates, parts }.read()
 }
 
 impl Reader<'_> {
@@ -117,11 +123,15 @@ impl Reader<'_> {
     }
 
     fn tensor(&mut self, name: Name) -> Result<Entry> {
-        let dims_start = self.parts.dims.len();
-        let entry = entry::read(&mut self.cursor, self.text, &mut self.parts.dims)?;
-        let hash = hash(self.parts.resolved.get(name, self.text));
+        let start = self.cursor.position();
+        let entry = entry::read(&mut self.cursor, self.text, &mut self.parts.shapes.dims)?;
+        let hash = hash(self.parts.resolved.get(name, self.text).as_bytes());
         let left = self.text.len() - self.cursor.position();
-        self.parts.push(&entry, name, hash, dims_start, left)?;
+        if self.parts.records.is_empty() {
+            let like_this = left / (self.cursor.position() - start + SHORT_NAME);
+            self.parts.records = vector(1 + like_this)?;
+        }
+        self.parts.push(&entry, name, hash, left)?;
         Ok(entry)
     }
 
@@ -129,8 +139,10 @@ impl Reader<'_> {
         let next = self.cursor.position();
         let template = Template::learn(self.text.as_bytes(), key.range().end, entry, next);
         if let Some(template) = template.filter(|_| self.most_templates > 0) {
-            self.templates[..self.most_templates].rotate_right(1);
-            self.templates[0] = Some(template);
+            // The oldest makes room.
+            self.recent = self.learned % self.most_templates;
+            self.templates[self.recent] = Some(template);
+            self.learned += 1;
         }
     }
 
@@ -138,56 +150,47 @@ impl Reader<'_> {
     /// quote, and leaves the cursor at the first that is not.
     fn like_earlier_ones(&mut self) -> Result<()> {
         let text = self.text.as_bytes();
-        let mut quote = self.cursor.position();
+        let quote = self.cursor.position();
+        let Some((b'"', mut rest)) = text.get(quote..).and_then(<[u8]>::split_first) else {
+            return Ok(());
+        };
+        let seed = seed();
         let mut last = Written::default();
-        while text.get(quote) == Some(&b'"') {
-            let Some(name_end) = plain_name_end(text, quote + 1) else { break };
-            let name = &self.text[quote + 1..name_end];
-            if name == METADATA_KEY {
+        while let Some((name, entry)) = plain_name(rest) {
+            if name == METADATA_KEY.as_bytes() {
                 break;
             }
-            let dims_start = self.parts.dims.len();
-            let mut attempts = self.templates.iter().map_while(Option::as_ref).enumerate();
-            let found = attempts.find_map(|(place, template)| {
-                let quick = template.read(text, name_end, last, &mut self.parts.dims);
+            let dims_before = self.parts.shapes.dims.len();
+            let found = (0..TEMPLATES).find_map(|further| {
+                let place = (self.recent + further) % TEMPLATES;
+                let template = self.templates[place].as_ref()?;
+                let quick = template.read(entry, last, &mut self.parts.shapes);
                 if quick.is_none() {
-                    self.parts.dims.truncate(dims_start);
+                    self.parts.shapes.dims.truncate(dims_before);
                 }
                 Some((place, quick?))
             });
-            match found {
-                Some((place, quick)) => {
-                    let kept = Name::plain(quote + 1..name_end);
-                    let left = text.len() - quick.next;
-                    self.parts.push(&quick.entry, kept, hash(name), dims_start, left)?;
-                    self.parts.read_quickly += 1;
-                    quote = quick.next;
-                    last = quick.end;
-                    if place > 0 {
-                        self.templates.swap(0, place);
-                    }
-                }
-                None => break,
-            }
+            let Some((place, quick)) = found else { break };
+            self.recent = place;
+            let name_start = text.len() - rest.len();
+            let kept = Name::plain(name_start, name.len());
+            self.parts.push(&quick.entry, kept, hash_with(seed, name), quick.rest.len())?;
+            self.parts.read_quickly += 1;
+            rest = quick.rest;
+            last = quick.end;
         }
-        self.cursor.move_to(quote);
+        self.cursor.move_to(text.len() - rest.len() - 1);
         Ok(())
     }
 }
 
 impl Parts {
-    /// Keeps an entry whose dimensions are at the end of the arena, where the header has `left`
-    /// more bytes.
+    /// Keeps an entry, where the header has `left` more bytes.
     #[inline]
-    fn push(
-        &mut self,
-        entry: &Entry,
-        name: Name,
-        hash: u32,
-        dims_start: usize,
-        left: usize,
-    ) -> Result<()> {
+    fn push(&mut self, entry: &Entry, name: Name, hash: u32, left: usize) -> Result<()> {
         self.departures.extra_fields += usize::from(entry.extra);
+        self.departures.out_of_order |= entry.begin != self.end;
+        self.end = entry.end;
         room(&mut self.records, left, SHORTEST_ENTRY)?;
         self.records.push(Record {
             begin: entry.begin,
@@ -195,8 +198,7 @@ impl Parts {
             name_start: name.start,
             name_len: name.len,
             name_is_resolved: name.resolved,
-            dims_start: dims_start as u32,
-            rank: entry.rank as u32,
+            dims: entry.dims,
             hash,
             dtype: entry.dtype,
         });
@@ -212,9 +214,10 @@ mod tests {
 
     /// Headers of 30 entries in one style of writing each; `{n}`, `{t}`, `{s}`, `{o}` stand for
     /// name, dtype, shape and offsets.
-    const STYLES: [(&str, &str, &str); 6] = [
+    const STYLES: [(&str, &str, &str); 7] = [
         (r#""{n}":{"dtype":"{t}","shape":[{s}],"data_offsets":[{o}]}"#, ",", ","),
         (r#""{n}": {"dtype": "{t}", "shape": [{s}], "data_offsets": [{o}]}"#, ", ", ", "),
+        (r#""{n}":{"dtype":"{t}","shape":[{s}],"data_offsets":[{o,}]}"#, ",", ", "),
         (r#""{n}":{"data_offsets":[{o}],"dtype":"{t}","shape":[{s}]}"#, ",", ","),
         (r#""{n}":{"x":[],"shape":[{s}],"dtyp\u0065":"{t}","data_offsets":[{o}]}"#, ",\n\t", ","),
         (r#""{n}" :{"data_offsets":[ {o}],"shape":[{s}],"dtype":"{t}"}"#, " ,", " , "),
@@ -241,6 +244,7 @@ mod tests {
                     .replace("{t}", DTYPES[number as usize % 3])
                     .replace("{s}", &shape.join(between_numbers))
                     .replace("{o}", &offsets.join(between_numbers))
+                    .replace("{o,}", &offsets.join(","))
             })
             .collect();
         format!("{{\"__metadata__\":{{}},{}}}", entries.join(between_entries))
@@ -254,7 +258,7 @@ mod tests {
                     .records
                     .iter()
                     .map(|r| {
-                        let shape = &parts.dims[r.dims()];
+                        let shape = &parts.shapes.dims[r.dims.range()];
                         format!(
                             "{:?} {} {shape:?} {}..{} {}",
                             r.name(),
@@ -266,7 +270,7 @@ mod tests {
                     })
                     .collect();
                 let extra = parts.departures.extra_fields;
-                (format!("{records:?} {:?} {extra}", parts.dims), parts.read_quickly)
+                (format!("{records:?} {extra}"), parts.read_quickly)
             }
             Err(error) => (error.to_string(), 0),
         }
@@ -279,7 +283,7 @@ mod tests {
             let ((fast, quickly), (general, never)) = (told(&text, TEMPLATES), told(&text, 0));
             assert_eq!(fast, general, "{text}");
             // The last two styles have blanks where the fast path wants a number or a bracket.
-            let expected = if number < 4 { 10..31 } else { 0..1 };
+            let expected = if number < 5 { 10..31 } else { 0..1 };
             assert!(expected.contains(&quickly), "style {number}: {quickly} of 30");
             assert_eq!(never, 0);
         }

@@ -16,10 +16,10 @@
 //! reads it again and finds the words for the error. What parsing costs is printed by tests/peers.
 
 use super::super::dtype::Dtype;
-use super::super::error::reserve::room;
 use super::super::json::{digits, next_special};
-use super::entry::{Entry, SHORTEST_DIMENSION};
-use std::array::from_fn;
+use super::entry::Entry;
+use super::piece::{Piece, Short};
+use super::shapes::{Shapes, behind_comma};
 
 /// The text of an entry but for its name and numbers.
 #[derive(Clone)]
@@ -30,16 +30,19 @@ pub struct Template {
     second: Piece,
     /// From the bracket that ends the second array to the quote that begins the next name.
     last: Piece,
+    /// Whether a space stands behind each comma of a shape, and of offsets.
+    shape_is_spaced: bool,
+    offsets_are_spaced: bool,
     shape_comes_first: bool,
     extra: bool,
     dtype: Dtype,
 }
 
 /// An entry as a template reads it.
-pub struct Quick {
+pub struct Quick<'a> {
     pub entry: Entry,
-    /// Where the next name's opening quote stands.
-    pub next: usize,
+    /// What is behind the next name's opening quote.
+    pub rest: &'a [u8],
     /// The end, which is mostly where the next one begins.
     pub end: Written,
 }
@@ -54,171 +57,88 @@ impl Template {
             true => (&entry.shape_at, &entry.offsets_at),
             false => (&entry.offsets_at, &entry.shape_at),
         };
+        let is_spaced = |numbers: &[u8]| numbers.contains(&b' ');
+        let (shape, offsets) = (&text[entry.shape_at.clone()], &text[entry.offsets_at.clone()]);
         Some(Template {
             first: Piece::new(&text[name_end..one.start + 1])?,
             second: Piece::new(&text[one.end - 1..other.start + 1])?,
             last: Piece::new(&text[other.end - 1..next + 1])?,
+            // A shape without a comma does not tell.
+            shape_is_spaced: if shape.contains(&b',') {
+                is_spaced(shape)
+            } else {
+                is_spaced(offsets)
+            },
+            offsets_are_spaced: is_spaced(offsets),
             shape_comes_first,
             extra: entry.extra,
             dtype: entry.dtype,
         })
     }
 
-    /// Reads the entry whose name's closing quote stands at `name_end`, if it is like the one learned
-    /// from. Its dimensions go to the end of the arena, also where it turns out to be
+    /// Reads the entry of which `text` is what begins with its name's closing quote, if it is like the
+    /// one learned from. New dimensions go to the end of the arena, also where it turns out to be
     /// unlike: the caller cuts them off again.
-    #[inline]
-    pub fn read(
+    #[inline(always)]
+    pub fn read<'a>(
         &self,
-        text: &[u8],
-        name_end: usize,
+        text: &'a [u8],
         last: Written,
-        dims: &mut Vec<u64>,
-    ) -> Option<Quick> {
-        let rank_before = dims.len();
-        let start = self.first.behind(text, name_end)?;
-        let (begin, end, rest) = if self.shape_comes_first {
-            let shape_end = read_dims(text, start, dims)?;
-            read_offsets(text, self.second.behind(text, shape_end)?, last)?
+        shapes: &mut Shapes,
+    ) -> Option<Quick<'a>> {
+        let numbers = self.first.strip(text)?;
+        let (shape, (begin, end), rest) = if self.shape_comes_first {
+            let (shape, rest) = shapes.read(numbers, self.shape_is_spaced)?;
+            let (offsets, rest) = self.read_offsets(self.second.strip(rest)?, last)?;
+            (shape, offsets, rest)
         } else {
-            let (begin, end, offsets_end) = read_offsets(text, start, last)?;
-            (begin, end, read_dims(text, self.second.behind(text, offsets_end)?, dims)?)
+            let (offsets, rest) = self.read_offsets(numbers, last)?;
+            let (shape, rest) = shapes.read(self.second.strip(rest)?, self.shape_is_spaced)?;
+            (shape, offsets, rest)
         };
-        let next = self.last.behind(text, rest)? - 1;
+        let rest = self.last.strip(rest)?;
+        shapes.remember(&shape);
         let entry = Entry {
             dtype: self.dtype,
-            rank: dims.len() - rank_before,
+            dims: shape.dims,
             begin,
             end: end.value,
             extra: self.extra,
             shape_at: 0..0,
             offsets_at: 0..0,
         };
-        Some(Quick { entry, next, end })
+        Some(Quick { entry, rest, end })
+    }
+
+    /// Two numbers with a comma between, and what is behind. The first is mostly the number that ended
+    /// the entry before.
+    #[inline(always)]
+    fn read_offsets<'a>(
+        &self,
+        text: &'a [u8],
+        last: Written,
+    ) -> Option<((u64, Written), &'a [u8])> {
+        let (begin, rest) = match last.text.strip(text) {
+            Some(rest) => (last.value, rest),
+            None => digits(text)?,
+        };
+        let text = behind_comma(rest, self.offsets_are_spaced)?;
+        let (value, rest) = digits(text)?;
+        let end = Written { text: Short::before(rest, text)?, value };
+        Some(((begin, end), rest))
     }
 }
 
-/// The end of a name without escapes that begins at `start`: where its closing quote stands.
-#[inline]
-pub fn plain_name_end(text: &[u8], start: usize) -> Option<usize> {
-    let end = next_special(text, start);
-    (text.get(end) == Some(&b'"')).then_some(end)
+/// A name without escapes, which `text` begins with, and what begins with its closing quote.
+#[inline(always)]
+pub fn plain_name(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (name, rest) = text.split_at(next_special(text, 0));
+    (rest.first() == Some(&b'"')).then_some((name, rest))
 }
 
-/// Numbers with a comma between, up to anything else; gives where that stands.
-#[inline]
-fn read_dims(text: &[u8], mut at: usize, dims: &mut Vec<u64>) -> Option<usize> {
-    if text.get(at) == Some(&b']') {
-        return Some(at);
-    }
-    loop {
-        let (dimension, len) = digits(text, at)?;
-        // Without memory the general path says so.
-        room(dims, text.len() - at, SHORTEST_DIMENSION).ok()?;
-        dims.push(dimension);
-        at += len;
-        match behind_comma(text, at) {
-            Some(next) => at = next,
-            None => return Some(at),
-        }
-    }
-}
-
-/// Two numbers with a comma between; gives them and where the text goes on. The first is mostly the
-/// number that ended the entry before: then its digits are compared, not read, and what follows
-/// need not wait until it is known how many they are.
-#[inline]
-fn read_offsets(text: &[u8], at: usize, last: Written) -> Option<(u64, Written, usize)> {
-    let (begin, len) = match last.stands_at(text, at)? {
-        true => (last.value, last.len),
-        false => digits(text, at)?,
-    };
-    let at = behind_comma(text, at + len)?;
-    let (value, len) = digits(text, at)?;
-    Some((begin, Written { words: sixteen(text, at)?, len, value }, at + len))
-}
-
-/// A number and how it is written: its digits are the first `len` bytes of the two words.
+/// A number and how it is written.
 #[derive(Clone, Copy, Default)]
 pub struct Written {
-    words: [u64; 2],
-    len: usize,
+    text: Short,
     value: u64,
-}
-
-impl Written {
-    /// Whether these digits stand there. More may follow: whoever wants a comma next finds them.
-    #[inline]
-    fn stands_at(self, text: &[u8], at: usize) -> Option<bool> {
-        let there = sixteen(text, at)?;
-        let masks = FIRST_BYTES[self.len % 16];
-        let different =
-            (there[0] ^ self.words[0]) & masks[0] | (there[1] ^ self.words[1]) & masks[1];
-        Some(self.len > 0 && different == 0)
-    }
-}
-
-/// Masks for the first 0 to 15 bytes of two words.
-const FIRST_BYTES: [[u64; 2]; 16] = {
-    let mut masks = [[0; 2]; 16];
-    let mut len = 1;
-    while len < 16 {
-        masks[len] = if len <= 8 { [!0 >> (64 - 8 * len), 0] } else { [!0, !0 >> (128 - 8 * len)] };
-        len += 1;
-    }
-    masks
-};
-
-#[inline]
-fn sixteen(text: &[u8], at: usize) -> Option<[u64; 2]> {
-    let both = u128::from_le_bytes(*text.get(at..)?.first_chunk()?);
-    Some([both as u64, (both >> 64) as u64])
-}
-
-/// Behind a comma and the one space that some writers put there.
-#[inline]
-fn behind_comma(text: &[u8], at: usize) -> Option<usize> {
-    match text.get(at) {
-        Some(b',') => Some(at + 1 + usize::from(text.get(at + 1) == Some(&b' '))),
-        _ => None,
-    }
-}
-
-/// A short text, to be compared with many places. Words and masks instead of a slice: the
-/// comparison is then a few instructions without a branch, where `==` on slices calls `memcmp`.
-#[derive(Clone)]
-struct Piece {
-    words: [u64; WORDS],
-    masks: [u64; WORDS],
-    len: usize,
-}
-
-/// Forty bytes: `], "dtype": "F8_E4M3", "data_offsets": [` are just that.
-const LONGEST: usize = WORDS * 8;
-const WORDS: usize = 5;
-
-impl Piece {
-    fn new(text: &[u8]) -> Option<Piece> {
-        let mut bytes = [0; LONGEST];
-        let mut masks = [0; LONGEST];
-        bytes.get_mut(..text.len())?.copy_from_slice(text);
-        masks[..text.len()].fill(0xff);
-        Some(Piece { words: words(&bytes), masks: words(&masks), len: text.len() })
-    }
-
-    /// The position behind the piece, if it stands at `at` and forty bytes can be looked at.
-    #[inline]
-    fn behind(&self, text: &[u8], at: usize) -> Option<usize> {
-        let there = words(text.get(at..)?.first_chunk::<LONGEST>()?);
-        let mut different = 0;
-        for ((there, word), mask) in there.iter().zip(&self.words).zip(&self.masks) {
-            different |= (there ^ word) & mask;
-        }
-        (different == 0).then_some(at + self.len)
-    }
-}
-
-#[inline]
-fn words(bytes: &[u8; LONGEST]) -> [u64; WORDS] {
-    from_fn(|word| u64::from_le_bytes(from_fn(|byte| bytes[word * 8 + byte])))
 }

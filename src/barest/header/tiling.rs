@@ -35,9 +35,10 @@ pub fn sort(records: &mut [Record]) -> Result<bool> {
     // Keys of 16 bytes move faster than records of 40, and no header has 2^31 entries. With the number
     // in them no two are equal, so that the order is stable; the bit above it puts an empty tensor before its neighbour.
     const NOT_EMPTY: u32 = 1 << 31;
-    let mut keys: Vec<(u64, u32)> = vector(records.len())?;
+    let mut keys: Vec<u128> = vector(records.len())?;
     keys.extend((0..).zip(&*records).map(|(number, record)| {
-        (record.begin, number | if record.end == record.begin { 0 } else { NOT_EMPTY })
+        let not_empty = if record.end == record.begin { 0 } else { NOT_EMPTY };
+        u128::from(record.begin) << 32 | u128::from(not_empty | number)
     }));
     keys.sort_unstable();
     // Along each cycle of the permutation, in place.
@@ -45,8 +46,8 @@ pub fn sort(records: &mut [Record]) -> Result<bool> {
         let first = records[start];
         let mut hole = start;
         loop {
-            let from = (keys[hole].1 & !NOT_EMPTY) as usize;
-            keys[hole].1 = hole as u32;
+            let from = (keys[hole] as u32 & !NOT_EMPTY) as usize;
+            keys[hole] = hole as u128;
             if from == start {
                 break;
             }
@@ -126,7 +127,7 @@ fn byte_len(record: &Record, shape: &[u64]) -> std::result::Result<u64, ErrorKin
 
 impl<'a> Claim<'a> {
     fn shape(&self, record: &Record) -> &'a [u64] {
-        &self.dims[record.dims()]
+        &self.dims[record.dims.range()]
     }
 
     /// The error at the tensor's name.

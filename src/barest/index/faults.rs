@@ -62,3 +62,24 @@ impl Faults {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thousand_are_kept_and_all_are_counted() {
+        let mut faults = Faults::default();
+        for _ in 0..MOST + 5 {
+            faults.push(Error::new(ErrorKind::NoHeader));
+        }
+        faults.count();
+        // As many again as are kept: a difference would be none.
+        faults.count_all(MOST - 6);
+        assert!(faults.are_many());
+        assert_eq!(faults.len(), 2 * MOST);
+        let error = faults.into_result(None, 7).unwrap_err();
+        let ErrorKind::Faults { faults, more, shards } = error.kind() else { panic!("{error}") };
+        assert_eq!((faults.len(), *more, *shards), (MOST, MOST, 7));
+    }
+}

@@ -6,8 +6,8 @@
 //!
 //! Headers of many shards are read by a few threads, which begin while an index is still being read.
 
-use super::super::bytes::read_exact_at;
-use super::super::error::reserve::{no_memory, vector, zeros};
+use super::super::bytes::{read_exact_at, read_new};
+use super::super::error::reserve::{no_memory, vector};
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::escape::Shown;
 use super::super::header::{self, Header, Metadata, PREFIX};
@@ -112,25 +112,24 @@ pub fn open_file(path: &Path) -> Result<(File, FileMetadata)> {
     }
 }
 
+/// Neither a regular file nor a directory.
 fn not_a_file(metadata: &FileMetadata) -> Error {
-    let kind = metadata.file_type();
     #[cfg(unix)]
-    let special = {
+    let found = {
         use std::os::unix::fs::FileTypeExt;
+        let kind = metadata.file_type();
         match () {
-            _ if kind.is_fifo() => Some("a FIFO (named pipe)"),
-            _ if kind.is_socket() => Some("a socket"),
-            _ if kind.is_char_device() => Some("a character device"),
-            _ if kind.is_block_device() => Some("a block device"),
-            _ => None,
+            _ if kind.is_fifo() => "a FIFO (named pipe)",
+            _ if kind.is_socket() => "a socket",
+            _ if kind.is_char_device() => "a character device",
+            _ if kind.is_block_device() => "a block device",
+            _ => "something else",
         }
     };
     #[cfg(not(unix))]
-    let special = None;
-    let found = match special {
-        Some(special) => special,
-        None if kind.is_dir() => "a directory",
-        None => "something else",
+    let found = {
+        let _ = metadata;
+        "something else"
     };
     Error::new(ErrorKind::NotAFile { found })
 }
@@ -168,8 +167,7 @@ fn read_header(file: &File, range: &Range<u64>, cap: u32) -> Result<Header> {
             return Err(header::or_foreign(refused, &first).moved_by(start));
         }
     };
-    let mut copy = zeros(header_len)?;
-    read_exact_at(file, &mut copy, start + PREFIX as u64)?;
+    let copy = read_new(file, header_len, start + PREFIX as u64)?;
     let header = Header::from_copy(copy, Some(len)).map_err(|error| error.moved_by(start))?;
     Ok(header.moved_to(start))
 }

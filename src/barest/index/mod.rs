@@ -17,8 +17,8 @@ mod places;
 mod source;
 mod weight_map;
 
-use super::bytes::read_exact_at;
-use super::error::reserve::{vector, zeros};
+use super::bytes::{read_exact_at, read_new};
+use super::error::reserve::vector;
 use super::error::{Error, ErrorKind, Result};
 use super::header::{Header, TensorInfo};
 use super::json::Text;
@@ -340,8 +340,7 @@ impl OpenOptions {
             return Err(Error::new(ErrorKind::IndexTooLong { expected, found: len }));
         }
         // At most the cap, which has 32 bits.
-        let mut text = zeros(len as usize)?;
-        read_exact_at(&file, &mut text, 0)?;
+        let text = read_new(&file, len as usize, 0)?;
         let first = &text[..text.len().min(looks_like::ENOUGH)];
         // Of JSON, whatever mark stands before it, the reader says where it is none of an index.
         let json = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text).trim_ascii_start();

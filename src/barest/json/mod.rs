@@ -13,6 +13,7 @@
 //! (RFC 8259) and the limits that the reference reader has.
 
 mod cursor;
+mod escapes;
 mod number;
 mod string;
 

@@ -81,32 +81,33 @@ impl Cursor<'_> {
     }
 }
 
-/// The value of the digits at `at`, and their number: 1 to 15 of them, without a leading zero. `None`
-/// if there are none or more, or if the text ends before the last word of eight bytes does: a caller
-/// in a hurry then takes [`Cursor::unsigned`].
+/// The value of the digits that `text` begins with, and what is behind them: 1 to 15 digits, without
+/// a leading zero. `None` if there are none or more, or if the text ends before the last word of
+/// eight bytes does: a caller in a hurry then takes [`Cursor::unsigned`].
 ///
 /// Eight digits at a time: with the zeros of ASCII taken off, a byte above 9 ends the number, and
 /// three multiplications add neighbours, pairs of neighbours, and pairs of pairs, each times its
 /// power of ten. An entry has some twenty digits, and one by one each would wait for the one before.
-#[inline]
-pub fn digits(text: &[u8], at: usize) -> Option<(u64, usize)> {
-    let (high, count) = eight_digits(text, at)?;
+#[inline(always)]
+pub fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (high, count) = eight_digits(text)?;
+    let leads_with_zero = text[0] == b'0';
     if count < 8 {
-        let leads_with_zero = count > 1 && text[at] == b'0';
-        return if count == 0 || leads_with_zero { None } else { Some((high, count)) };
+        let is_number = count == 1 || count > 1 && !leads_with_zero;
+        return is_number.then(|| (high, &text[count..]));
     }
-    let (low, more) = eight_digits(text, at + 8)?;
-    if more == 8 || text[at] == b'0' {
+    let (low, more) = eight_digits(&text[8..])?;
+    if more == 8 || leads_with_zero {
         return None;
     }
     const POWERS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-    Some((high * POWERS[more] + low, 8 + more))
+    Some((high * POWERS[more] + low, &text[8 + more..]))
 }
 
-/// The value of up to eight digits at `at`, and their number.
-#[inline]
-fn eight_digits(text: &[u8], at: usize) -> Option<(u64, usize)> {
-    let word = u64::from_le_bytes(*text.get(at..)?.first_chunk::<8>()?) ^ 0x3030_3030_3030_3030;
+/// The value of up to eight digits that `text` begins with, and their number.
+#[inline(always)]
+fn eight_digits(text: &[u8]) -> Option<(u64, usize)> {
+    let word = u64::from_le_bytes(*text.first_chunk()?) ^ 0x3030_3030_3030_3030;
     // A byte above 9 gets a bit of its upper half set, by itself or by adding 6.
     let others = (word | word.wrapping_add(0x0606_0606_0606_0606)) & 0xf0f0_f0f0_f0f0_f0f0;
     let count = (others.trailing_zeros() / 8) as usize;
@@ -191,6 +192,8 @@ mod tests {
             let message = unsigned(text).unwrap_err();
             assert!(message.contains(named), "{text}: {message}");
         }
+        let whole = unsigned(&"9".repeat(24)).unwrap_err();
+        assert!(whole.contains("`999999999999999999999999`"), "{whole}");
         let long = unsigned(&"9".repeat(1000)).unwrap_err();
         assert!(long.contains("`999999999999999999999999…` (1000 characters)"), "{long}");
     }
@@ -203,15 +206,15 @@ mod tests {
         })) {
             let written = value.to_string();
             for tail in [",abcdefghijklmnop", "]\"/:;{}}~~~~~~~~~", " .e+-_         "] {
-                let read = digits(format!("{written}{tail}").as_bytes(), 0);
-                let expected = (written.len() < 16).then_some((value, written.len()));
-                assert_eq!(read, expected, "{written}{tail}");
+                let text = format!("{written}{tail}");
+                let expected = (written.len() < 16).then_some((value, tail.as_bytes()));
+                assert_eq!(digits(text.as_bytes()), expected, "{text}");
             }
-            assert_eq!(digits(format!("0{written},       ,       ").as_bytes(), 0), None);
+            assert_eq!(digits(format!("0{written},       ,       ").as_bytes()), None);
         }
         for none in ["", ",       ", "1", "-1      ", "x1      ", "99999999", "123456789012345678"]
         {
-            assert_eq!(digits(none.as_bytes(), 0), None, "{none}");
+            assert_eq!(digits(none.as_bytes()), None, "{none}");
         }
     }
 

@@ -5,6 +5,7 @@
 
 use super::super::error::{Error, ErrorKind, Result};
 use super::cursor::Cursor;
+use super::escapes::pass_blocks;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -69,6 +70,9 @@ impl Text {
     }
 }
 
+/// After so many escapes, more are expected.
+const MANY: usize = 4;
+
 impl Cursor<'_> {
     /// Moves over a string, from quote to quote. `what` names it in the error.
     pub fn string(&mut self, what: &'static str) -> Result<Text> {
@@ -77,17 +81,21 @@ impl Cursor<'_> {
         }
         let bytes = self.text.as_bytes();
         let start = self.at;
-        let mut escaped = false;
+        let mut escapes = 0;
         loop {
             self.at = next_special(bytes, self.at);
             match bytes.get(self.at) {
                 Some(b'"') => {
                     let len = (self.at - start) as u32;
                     self.at += 1;
-                    return Ok(Text { start: start as u32, len, escaped });
+                    return Ok(Text { start: start as u32, len, escaped: escapes > 0 });
                 }
                 Some(b'\\') => {
-                    escaped = true;
+                    escapes += 1;
+                    if escapes == MANY {
+                        self.at = pass_blocks(bytes, self.at);
+                        continue;
+                    }
                     self.at += match bytes.get(self.at + 1) {
                         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
                         _ => resolve_escape(bytes, self.at)?.1,
@@ -104,63 +112,88 @@ impl Cursor<'_> {
 
 /// Position, at or after `at`, of the first quote, backslash or control byte; the length if there
 /// is none.
-#[inline]
-pub fn next_special(bytes: &[u8], mut at: usize) -> usize {
-    // Most names end within a few words; what is longer is passed in larger steps.
-    for _ in 0..WORDS_FIRST {
-        match bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-            Some(&eight) => match first_special(eight) {
-                Some(place) => return at + place,
-                None => at += 8,
+#[inline(always)]
+pub fn next_special(bytes: &[u8], at: usize) -> usize {
+    let mut rest = bytes.get(at..).unwrap_or_default();
+    // Most names end within a few steps; what is longer is passed in larger ones.
+    for _ in 0..STEPS_FIRST {
+        match rest.split_first_chunk() {
+            Some((sixteen, tail)) => match first_special(sixteen) {
+                Some(place) => return bytes.len() - rest.len() + place,
+                None => rest = tail,
             },
             None => break,
         }
     }
-    next_special_further(bytes, at)
+    next_special_further(bytes, bytes.len() - rest.len())
 }
 
-const WORDS_FIRST: usize = 8;
+const STEPS_FIRST: usize = 8;
 
-fn next_special_further(bytes: &[u8], mut at: usize) -> usize {
-    // Without a branch between them: compilers make a few vector instructions of that, on every
-    // machine that has them.
-    let special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < b' ');
-    for chunk in bytes.get(at..).unwrap_or_default().chunks_exact(CHUNK) {
-        if chunk.iter().fold(false, |any, &byte| any | special(byte)) {
+#[inline(never)]
+fn next_special_further(bytes: &[u8], at: usize) -> usize {
+    let mut rest = bytes.get(at..).unwrap_or_default();
+    while let Some((chunk, tail)) = rest.split_first_chunk::<CHUNK>() {
+        let lowest = chunk.iter().fold((0xff, 0xff), |(quotes, backslashes), &byte| {
+            (quotes.min(byte ^ FOR_QUOTES), backslashes.min(byte ^ b'\\'))
+        });
+        if lowest.0 <= QUOTE || lowest.1 == 0 {
             break;
         }
-        at += CHUNK;
+        rest = tail;
     }
-    while let Some(&eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        if let Some(place) = first_special(eight) {
-            return at + place;
+    while let Some((sixteen, tail)) = rest.split_first_chunk() {
+        if let Some(place) = first_special(sixteen) {
+            return bytes.len() - rest.len() + place;
         }
-        at += 8;
+        rest = tail;
     }
-    let rest = bytes.get(at..).unwrap_or_default();
-    at + rest.iter().position(|&byte| special(byte)).unwrap_or(rest.len())
+    let place = rest.iter().position(|&byte| is_special(byte));
+    bytes.len() - rest.len() + place.unwrap_or(rest.len())
 }
 
-const CHUNK: usize = 64;
+const CHUNK: usize = 256;
 
-/// The place of the first quote, backslash or control byte among eight.
+/// Makes of a quote the number behind the control bytes, and of those each other: one comparison finds
+/// all.
+const FOR_QUOTES: u8 = b'"' ^ QUOTE;
+const QUOTE: u8 = b' ';
+
+/// Without a branch, so that compilers compare many bytes at once, on every machine that can.
 #[inline]
-fn first_special(eight: [u8; 8]) -> Option<usize> {
-    // A byte's top bit is set in `hits` if the byte is special. Subtraction may carry a false hit
-    // upwards, never downwards, so the lowest is always true.
+fn is_special(byte: u8) -> bool {
+    (byte ^ FOR_QUOTES).saturating_sub(QUOTE).min(byte ^ b'\\') == 0
+}
+
+/// The place of the first quote, backslash or control byte among sixteen.
+#[inline(always)]
+fn first_special(sixteen: &[u8; 16]) -> Option<usize> {
+    if !sixteen.iter().fold(false, |any, &byte| any | is_special(byte)) {
+        return None;
+    }
+    // Which it is, is told by words: compilers make more of finding a place than it is.
+    let both = u128::from_le_bytes(*sixteen);
+    let (first, second) = (specials(both as u64), specials((both >> 64) as u64));
+    let place = match first {
+        0 => 64 + second.trailing_zeros(),
+        _ => first.trailing_zeros(),
+    };
+    Some((place / 8) as usize)
+}
+
+/// The top bit of each byte that is special. Those above the first may be wrong: subtraction carries
+/// upwards.
+#[inline(always)]
+fn specials(word: u64) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const TOP: u64 = 0x8080_8080_8080_8080;
-    let zero_bytes = |word: u64| word.wrapping_sub(EACH) & !word;
-    let word = u64::from_le_bytes(eight);
-    let quotes = zero_bytes(word ^ (EACH * b'"' as u64));
-    let backslashes = zero_bytes(word ^ (EACH * b'\\' as u64));
-    let controls = word.wrapping_sub(EACH * b' ' as u64) & !word;
-    let hits = (quotes | backslashes | controls) & TOP;
-    (hits != 0).then_some((hits.trailing_zeros() / 8) as usize)
+    let quotes = (word ^ (EACH * FOR_QUOTES as u64)).wrapping_sub(EACH * (QUOTE + 1) as u64);
+    let backslashes = (word ^ (EACH * b'\\' as u64)).wrapping_sub(EACH);
+    (quotes | backslashes) & !word & TOP
 }
 
 /// The character that the escape at `at` (a backslash) stands for, and the bytes it takes.
-fn resolve_escape(bytes: &[u8], at: usize) -> Result<(char, usize)> {
+pub(super) fn resolve_escape(bytes: &[u8], at: usize) -> Result<(char, usize)> {
     let fail = |at: usize, expected| {
         Err(Error::at_header(ErrorKind::Syntax { expected, found: bytes.get(at).copied() }, at))
     };

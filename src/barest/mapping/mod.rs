@@ -429,6 +429,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_refused_for_its_length_is_refused_before_the_kernel_sees_it() {
+        let none = File::open(std::env::current_exe().unwrap()).unwrap();
+        let page = Mapping::page_size() as u64;
+        for start in [0, page] {
+            let kind_of = |len| Mapping::open_known(&none, start..start + len).unwrap_err().kind();
+            assert_eq!(kind_of(LONGEST + 1), io::ErrorKind::FileTooLarge, "from {start}");
+            // That much a slice may span, if no file and no memory.
+            assert_ne!(kind_of(LONGEST), io::ErrorKind::FileTooLarge, "from {start}");
+        }
+        let number_of = |len: u64| {
+            let refused = Buffer::zeroed(usize::try_from(len).unwrap()).err().unwrap();
+            assert_eq!(refused.kind(), io::ErrorKind::OutOfMemory, "{len} bytes");
+            refused.raw_os_error()
+        };
+        assert_eq!(number_of(LONGEST + 1), None);
+        let asks_a_kernel = cfg!(all(unix, target_pointer_width = "64"));
+        assert_eq!(number_of(LONGEST).is_some(), asks_a_kernel);
+    }
+
+    #[test]
+    fn private_pages_are_no_file_s() {
+        assert!(!Buffer::zeroed(1).unwrap().seal().unwrap().mapping().is_of_file());
+    }
+
+    #[test]
     fn advice_beyond_the_mapping_is_refused_before_the_kernel_sees_it() {
         let sealed = Buffer::zeroed(Mapping::page_size()).unwrap().seal().unwrap();
         let end = sealed.len();

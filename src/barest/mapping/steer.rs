@@ -162,6 +162,24 @@ mod tests {
     }
 
     #[test]
+    #[cfg(all(unix, target_pointer_width = "64"))]
+    fn pages_that_the_file_has_lost_are_looked_for_at_their_place_in_it() {
+        let page = sys::page_size();
+        let path = std::env::temp_dir().join(format!("barest-steer-{}", std::process::id()));
+        for start in [0, page as u64] {
+            std::fs::write(&path, vec![7; 4 * page]).unwrap();
+            let file = File::options().read(true).write(true).open(&path).unwrap();
+            let (mapping, _) = Mapping::open_known(&file, start..4 * page as u64).unwrap();
+            mapping.bring_in(&file, start, page..3 * page).unwrap();
+            file.set_len(start + page as u64).unwrap();
+            let lost = mapping.bring_in(&file, start, page..2 * page).unwrap_err();
+            assert_eq!(lost.kind(), io::ErrorKind::UnexpectedEof, "from {start}");
+            mapping.bring_in(&file, start, 0..page).unwrap();
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
     fn private_pages_are_never_dropped() {
         let mut buffer = Buffer::zeroed(PAGE * 2).unwrap();
         buffer.as_mut_slice().fill(7);

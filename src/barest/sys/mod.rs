@@ -73,8 +73,8 @@ on_posix! {
     };
     mod saving;
     pub use posix::{
-        advise, map_anonymous, map_file, open, page_faults, page_size, protect, release, residency,
-        terminal_columns,
+        advise, append_at, map_anonymous, map_file, open, page_faults, page_size, protect, release,
+        residency, terminal_columns,
     };
     pub use saving::{copy_range, give_name, open_unnamed};
     // Built for the tests too, so that the fallback is not first tried where it is needed.
@@ -86,7 +86,7 @@ elsewhere! {
     mod other;
     pub use elsewhere::vouch;
     pub use other::{
-        Available, Limit, advise, available_memory, better_read, bring_in, cached_pages, copy_range,
+        Available, Limit, advise, append_at, available_memory, better_read, bring_in, cached_pages, copy_range,
         drop_pages, drop_unmapped, give_name, lock, map_anonymous, map_file, of_locked_memory,
         of_mappings, of_open_files, open, open_unnamed, page_faults, page_size, protect, release,
         residency, tells_residency, terminal_columns, unlock,
@@ -229,5 +229,24 @@ mod tests {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
         assert_eq!(other::map_file(&file, 0, 1).unwrap_err().kind(), io::ErrorKind::Unsupported);
         assert!(other::map_anonymous(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn what_is_appended_is_no_more_than_asked_and_stands_behind_what_was_there() {
+        let path = std::env::current_exe().unwrap();
+        let (file, whole) = (File::open(&path).unwrap(), std::fs::read(&path).unwrap());
+        for append in [append_at, other::append_at] {
+            let mut buffer = Vec::with_capacity(100);
+            buffer.extend(b"here");
+            assert_eq!(append(&file, &mut buffer, 10, 5).unwrap(), 10);
+            assert_eq!(buffer, [b"here", &whole[5..15]].concat());
+            // Nothing is asked for, nothing is left.
+            assert_eq!(append(&file, &mut buffer, 0, 5).unwrap(), 0);
+            assert_eq!(append(&file, &mut buffer, 1, whole.len() as u64).unwrap(), 0);
+            // The room is the limit as well.
+            let room = buffer.capacity() - buffer.len();
+            assert_eq!(append(&file, &mut buffer, whole.len(), 0).unwrap(), room);
+            assert_eq!(buffer[14..], whole[..room]);
+        }
     }
 }

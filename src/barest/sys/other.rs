@@ -22,6 +22,21 @@ pub fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
+/// Appends at most `most` bytes from a position of a file, for which the buffer has room, and gives
+/// their number, 0 at the end of the file.
+pub fn append_at(
+    file: &File,
+    buffer: &mut Vec<u8>,
+    most: usize,
+    offset: u64,
+) -> io::Result<usize> {
+    let filled = buffer.len();
+    buffer.resize(buffer.capacity().min(filled + most), 0);
+    let read = super::read_at(file, &mut buffer[filled..], offset);
+    buffer.truncate(filled + *read.as_ref().unwrap_or(&0));
+    read
+}
+
 /// [`io::ErrorKind::Unsupported`].
 pub fn map_file(_: &File, _: u64, _: usize) -> io::Result<NonNull<u8>> {
     Err(unsupported("mapping a file"))

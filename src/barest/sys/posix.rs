@@ -53,6 +53,7 @@ unsafe extern "C" {
     fn munmap(address: *mut c_void, length: usize) -> c_int;
     fn mprotect(address: *mut c_void, length: usize, protection: c_int) -> c_int;
     fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int;
+    fn pread(descriptor: c_int, buffer: *mut c_void, count: usize, offset: i64) -> isize;
     fn sysconf(name: c_int) -> c_long;
     // Variadic, and declared so: on arm64 Apple passes variadic arguments on the stack.
     fn ioctl(descriptor: c_int, request: c_ulong, ...) -> c_int;
@@ -108,6 +109,30 @@ pub fn page_size() -> usize {
 /// for one. On a regular file the flag has no effect.
 pub fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(numbers::O_NONBLOCK).open(path)
+}
+
+/// Appends at most `most` bytes from a position of a file, for which the buffer has room, and gives
+/// their number, 0 at the end of the file. std could only read over zeros, and to write those takes as
+/// long as to read a long header. See
+/// [pread](https://pubs.opengroup.org/onlinepubs/9799919799/functions/pread.html).
+pub fn append_at(
+    file: &File,
+    buffer: &mut Vec<u8>,
+    most: usize,
+    offset: u64,
+) -> io::Result<usize> {
+    // macOS refuses more in one call.
+    const MOST: usize = i32::MAX as usize;
+    let offset = i64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let room = buffer.spare_capacity_mut();
+    let count = room.len().min(most).min(MOST);
+    // SAFETY: pread writes at most `count` bytes to where the room begins, which has as many and is
+    // borrowed for as long.
+    let read = unsafe { pread(file.as_raw_fd(), room.as_mut_ptr().cast(), count, offset) };
+    let read = usize::try_from(read).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: pread gives no more than `count`, and has written the first `read` bytes of the room.
+    unsafe { buffer.set_len(buffer.len() + read) };
+    Ok(read)
 }
 
 /// Maps `len` bytes of the file, `len` above 0, from `offset`, a multiple of a page: read-only and

@@ -14,7 +14,7 @@ pub struct Case {
     write: fn(&[Tensor]) -> Header,
 }
 
-pub const CASES: [Case; 14] = [
+pub const CASES: [Case; 15] = [
     Case { name: "smollm2-272", tensors: smollm2, write: compact },
     Case { name: "experts-1000", tensors: || experts(1_000), write: compact },
     Case { name: "experts-10000", tensors: || experts(10_000), write: compact },
@@ -26,6 +26,7 @@ pub const CASES: [Case; 14] = [
     Case { name: "mlx-10000", tensors: || experts(10_000), write: alphabetical },
     Case { name: "backwards-10000", tensors: || experts(10_000), write: backwards },
     Case { name: "any-order-10000", tensors: || experts(10_000), write: in_any_order },
+    Case { name: "bare-10000", tensors: || experts(10_000), write: bare },
     Case { name: "metadata-2MB", tensors: smollm2, write: with_prose },
     Case { name: "metadata-2MB-escaped", tensors: smollm2, write: with_json },
     Case { name: "metadata-only", tensors: Vec::new, write: compact },
@@ -53,6 +54,10 @@ fn backwards(tensors: &[Tensor]) -> Header {
 
 fn in_any_order(tensors: &[Tensor]) -> Header {
     headers::write(tensors, &METADATA, Style::AnyOrder, false)
+}
+
+fn bare(tensors: &[Tensor]) -> Header {
+    headers::write(tensors, &[], Style::Compact, false)
 }
 
 fn with_prose(tensors: &[Tensor]) -> Header {

@@ -118,7 +118,9 @@ pub fn write(
     }
     let pairs: Vec<String> =
         metadata.iter().map(|(key, value)| format!("\"{key}\"{colon}\"{value}\"")).collect();
-    members.insert(0, format!("\"__metadata__\"{colon}{{{}}}", pairs.join(comma)));
+    if !pairs.is_empty() {
+        members.insert(0, format!("\"__metadata__\"{colon}{{{}}}", pairs.join(comma)));
+    }
     let mut text = format!("{{{}}}", members.join(comma));
     text.extend(std::iter::repeat_n(' ', text.len().next_multiple_of(8) - text.len()));
     Header { text, data_len: end }
