@@ -94,3 +94,56 @@ const FIRST_BYTES: [[u64; 2]; 16] = {
     }
     masks
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text with one byte changed, for each of its first `len` bytes.
+    fn changed(text: &[u8], len: usize) -> impl Iterator<Item = Vec<u8>> + '_ {
+        (0..len).map(|place| {
+            let mut other = text.to_vec();
+            other[place] ^= 1;
+            other
+        })
+    }
+
+    #[test]
+    fn a_piece_stands_only_where_all_of_it_does() {
+        let bytes: Vec<u8> = (b' '..b' ' + 80).collect();
+        for len in 0..=LONGEST {
+            let piece = Piece::new(&bytes[..len]).unwrap();
+            assert_eq!(piece.strip(&bytes), Some(&bytes[len..]));
+            assert!(changed(&bytes, len).all(|other| piece.strip(&other).is_none()), "{len}");
+            // So many must be there to be looked at.
+            let enough = if len <= 8 { 8 } else { LONGEST };
+            assert_eq!(piece.strip(&bytes[..enough]), Some(&bytes[len..enough]));
+            assert_eq!(piece.strip(&bytes[..enough - 1]), None);
+        }
+        assert!(Piece::new(&bytes[..LONGEST + 1]).is_none());
+    }
+
+    #[test]
+    fn a_short_text_stands_only_where_all_of_it_does() {
+        let bytes = b"576,1024,0,3277],\"and so on";
+        for len in 1..16 {
+            let short = Short::before(&bytes[len..], bytes).unwrap();
+            assert_eq!(short.strip(bytes), Some(&bytes[len..]));
+            let mut behind = bytes.to_vec();
+            behind[len..].fill(b'x');
+            assert_eq!(short.strip(&behind), Some(&behind[len..]));
+            for other in changed(bytes, len) {
+                assert_eq!(short.strip(&other), None, "{len}");
+                // Both words may differ in the same bits.
+                assert!(changed(&other, len).all(|o| o == bytes || short.strip(&o).is_none()));
+            }
+            assert_eq!(short.strip(&bytes[..16]), Some(&bytes[len..16]));
+            assert_eq!(short.strip(&bytes[..15]), None);
+        }
+        assert!(Short::before(&bytes[16..], bytes).is_none());
+        assert!(Short::before(&bytes[2..15], &bytes[..15]).is_none());
+        // Nothing at all stands nowhere.
+        assert_eq!(Short::before(bytes, bytes).unwrap().strip(bytes), None);
+        assert_eq!(Short::default().strip(bytes), None);
+    }
+}

@@ -289,6 +289,32 @@ mod tests {
         }
     }
 
+    #[test]
+    fn metadata_in_the_form_of_a_tensor_is_no_tensor() {
+        let text = header(STYLES[0]).replacen("\"__metadata__\":{},", "", 1);
+        assert!(told(&text, TEMPLATES).1 > 10);
+        let text = text.replacen("model.layers.15.weight", METADATA_KEY, 1);
+        let (fast, general) = (told(&text, TEMPLATES), told(&text, 0));
+        assert_eq!(fast, general);
+        assert!(fast.0.contains("`shape` of `__metadata__`"), "{}", fast.0);
+    }
+
+    /// A shape that is read in vain, as far as it has no blanks, is cut off again.
+    #[test]
+    fn the_fast_path_keeps_no_more_dimensions_than_the_general_path() {
+        let entries: Vec<String> = (10..30)
+            .map(|n| (n, if n % 2 == 0 { ", " } else { "," }))
+            .map(|(n, comma)| {
+                let (shape, offsets) = (format!("{n}{comma}7"), format!("0{comma}0"));
+                format!(r#""{n}":{{"dtype":"U8","shape":[{shape}],"data_offsets":[{offsets}]}}"#)
+            })
+            .collect();
+        let text = format!("{{{}}}", entries.join(","));
+        let (fast, general) = (walk(&text, TEMPLATES).unwrap(), walk(&text, 0).unwrap());
+        assert!(fast.read_quickly > 15);
+        assert_eq!(fast.shapes.dims, general.shapes.dims);
+    }
+
     /// Each byte of each header replaced by each of a few others: the same result, or the same
     /// error at the same place.
     #[test]

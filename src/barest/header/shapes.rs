@@ -128,3 +128,85 @@ pub fn behind_comma(text: &[u8], spaced: bool) -> Option<&[u8]> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shape, and whether it was found instead of read; longer ones are not remembered either.
+    fn read(shapes: &mut Shapes, numbers: &str, spaced: bool) -> Option<(Vec<u64>, bool)> {
+        let text = format!("{numbers}],\"data_offsets\"");
+        let (shape, rest) = shapes.read(text.as_bytes(), spaced)?;
+        assert_eq!(rest, &text.as_bytes()[numbers.len()..], "{numbers}");
+        shapes.remember(&shape);
+        let found = shape.new.is_none() && numbers.len() < 16;
+        Some((shapes.dims[shape.dims.range()].to_vec(), found))
+    }
+
+    /// Shapes of up to 18 bytes of which many begin alike, or as another one goes on.
+    fn shapes_that_look_alike() -> Vec<String> {
+        let mut alike = Vec::new();
+        for begin in ["5", "57", "576", "5761", "1,2,3,4", "1,2,3,5", "1000,200", "1000,2000,3"] {
+            for end in ["", "1", "0,7", ",7", ",8", ",70", ",1,2,3,4", ",1,2,3,5", ",6,7,8,9,1"] {
+                alike.push(format!("{begin}{end}"));
+            }
+        }
+        alike
+    }
+
+    #[test]
+    fn a_shape_is_taken_for_no_other() {
+        let alike = shapes_that_look_alike();
+        let mut shapes = Shapes::new().unwrap();
+        let mut found_again = 0;
+        for one in &alike {
+            for other in [&alike[..], &[String::new()]].concat() {
+                for numbers in [one, &other, one] {
+                    let expected: Vec<u64> =
+                        numbers.split(',').flat_map(|number| number.parse().ok()).collect();
+                    let (dims, found) = read(&mut shapes, numbers, false).unwrap();
+                    assert_eq!(dims, expected, "{one} and {other}");
+                    found_again += usize::from(found);
+                }
+            }
+        }
+        // Longer ones never are, and some take the place of others.
+        let all = alike.len() * (alike.len() + 1) * 3;
+        assert!(found_again > all / 2 && found_again < all, "{found_again} of {all}");
+    }
+
+    #[test]
+    fn what_was_written_the_same_way_is_not_read_again() {
+        let mut shapes = Shapes::new().unwrap();
+        for (numbers, spaced) in [("576,49152", false), ("576, 49153", true), ("7", true)] {
+            assert!(!read(&mut shapes, numbers, spaced).unwrap().1);
+            let len = shapes.dims.len();
+            assert!(read(&mut shapes, numbers, spaced).unwrap().1, "{numbers}");
+            assert_eq!(shapes.dims.len(), len);
+        }
+        for none in ["1,", "01", "1,02", "1234567890123456", "-1", "1,x"] {
+            assert!(read(&mut shapes, none, false).is_none(), "{none}");
+        }
+        // Nor is what has the other spacing.
+        assert!(shapes.read(b"31, 2],\"data\"", false).is_none());
+        let (shape, rest) = shapes.read(b"31,2],\"data\"", true).unwrap();
+        assert_eq!((shape.dims.rank, rest), (1, &b",2],\"data\""[..]));
+    }
+
+    #[test]
+    fn dimensions_that_stand_before_the_new_ones_are_taken_instead() {
+        for (arena, start, expected, kept) in [
+            (vec![1, 2, 1, 2], 2, 0..2, 2),
+            (vec![3, 1, 2, 1, 2], 3, 1..3, 3),
+            (vec![7, 7, 7], 2, 1..2, 2),
+            (vec![1, 2, 2, 1], 2, 2..4, 4),
+            (vec![2, 1, 2], 1, 1..3, 3),
+            (vec![1, 2], 0, 0..2, 2),
+            (vec![1, 2], 2, 2..2, 2),
+        ] {
+            let mut dims = arena.clone();
+            assert_eq!(Dims::since(start, &mut dims).range(), expected, "{arena:?}");
+            assert_eq!(dims, arena[..kept]);
+        }
+    }
+}

@@ -142,7 +142,7 @@ mod tests {
             "\\ud83e\\udd80",
             "\\\\\\\"",
         ];
-        let ends = ["\"", "\n", "\\x", "\\u12g4", "\\ud83e", "\\udd80", "\\"];
+        let ends = ["\"", "\n", "\\\n", "\\x", "\\u12g4", "\\ud83e", "\\udd80", "\\"];
         let mut random = 7u64;
         let mut next = |below: usize| {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -153,7 +153,10 @@ mod tests {
             // Every second one has no other escapes than of quotes.
             let kinds = if round % 2 == 0 { 4 } else { parts.len() };
             let good: String = (0..next(60)).map(|_| parts[next(kinds)]).collect();
-            let text = format!("{good}{}{}", ends[next(ends.len())], "x".repeat(next(80)));
+            // Quotes that nothing escapes and control bytes fill blocks, too.
+            let end = ends[next(ends.len())];
+            let behind = if end == "\\" { "x" } else { ["x", "\"", "\n"][next(3)] };
+            let text = format!("{good}{end}{}", behind.repeat(next(140)));
             let reached = pass_blocks(text.as_bytes(), 0);
             assert!(reached <= good.len(), "{text}");
             assert!(good.len() - reached < 64 + 12, "{text}");

@@ -343,4 +343,18 @@ mod tests {
         }
         assert_eq!(next_special(b"\"", 1), 1);
     }
+
+    /// Far away, where larger steps are taken: one special byte, two beside each other, or none.
+    #[test]
+    fn the_scan_finds_what_is_far_away() {
+        for len in [0, 1, 127, 128, 129, 191, 192, 193, 320] {
+            for specials in ["\"", "\\", "\n", "\"\"", "\\\"", "\0\0", ""] {
+                for tail in [0, 1, 15, 16, 63, 64, 100] {
+                    let text = format!("\"{}{specials}{}", "x".repeat(len), "x".repeat(tail));
+                    let end = if specials.is_empty() { text.len() } else { 1 + len };
+                    assert_eq!(next_special(text.as_bytes(), 1), end, "{text}");
+                }
+            }
+        }
+    }
 }
