@@ -19,7 +19,7 @@ pub struct Strings {
 ///
 /// Piece by piece, so that a piece is still in the nearest cache when it is checked. Small pieces,
 /// since the C library copies more than some kilobytes with one instruction, `rep movsb`, which takes
-/// twenty times as long on some processors when the two addresses are unlucky.
+/// ten times as long on some processors when the two addresses are unlucky.
 pub fn copy_of_text(bytes: &[u8]) -> Result<Option<String>> {
     const PIECE: usize = 1024;
     let mut copy = String::new();
