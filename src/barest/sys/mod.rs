@@ -181,7 +181,7 @@ fn unsupported(what: &str) -> io::Error {
 mod tests {
     use super::*;
 
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     #[test]
     fn huge_pages_are_asked_for_behind_memory_as_far_as_it_has_whole_pages() {
         let page = page_size();
