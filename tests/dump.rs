@@ -6,18 +6,16 @@
 #[path = "../src/barest/skip.rs"]
 mod skip;
 
+#[path = "common/program.rs"]
+mod program;
+
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
-/// Standard output, standard error and exit status of a run.
 fn dump(arguments: &[&str]) -> (String, String, i32) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_barest"));
-    let output = command.arg("dump").args(arguments).stdin(Stdio::null()).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).expect("the program writes UTF-8");
-    (text(output.stdout), text(output.stderr), output.status.code().expect("no signal"))
+    program::run(&[&["dump"], arguments].concat())
 }
 
 /// What `--json` writes.

@@ -9,10 +9,14 @@ mod skip;
 #[path = "layout/xml.rs"]
 mod xml;
 
+#[path = "common/program.rs"]
+mod program;
+
+use program::{good, run};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// A directory that goes away with the test.
 struct Scratch(PathBuf);
@@ -44,20 +48,6 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-/// Standard output, standard error and exit status of a run.
-fn run(arguments: &[&str]) -> (String, String, i32) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_barest"));
-    let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).expect("the program writes UTF-8");
-    (text(output.stdout), text(output.stderr), output.status.code().expect("no signal"))
-}
-
-fn good(arguments: &[&str]) -> String {
-    let (out, err, status) = run(arguments);
-    assert_eq!((err.as_str(), status), ("", 0), "{arguments:?}");
-    out
 }
 
 #[test]

@@ -4,9 +4,13 @@
 #[path = "../src/barest/skip.rs"]
 mod skip;
 
+#[path = "common/program.rs"]
+mod program;
+
+use program::{barest, run, told};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
 /// A directory that goes away with the test.
 struct Scratch(PathBuf);
@@ -39,22 +43,6 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-fn barest() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_barest"));
-    command.stdin(Stdio::null());
-    command
-}
-
-/// Standard output, standard error and exit status of a run.
-fn run(arguments: &[&str]) -> (String, String, i32) {
-    told(barest().args(arguments).output().unwrap())
-}
-
-fn told(output: Output) -> (String, String, i32) {
-    let text = |bytes| String::from_utf8(bytes).expect("the program writes UTF-8");
-    (text(output.stdout), text(output.stderr), output.status.code().expect("no signal"))
 }
 
 fn text(path: &Path) -> &str {

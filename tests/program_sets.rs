@@ -5,35 +5,16 @@ mod files;
 #[path = "common/json.rs"]
 mod json;
 
+#[path = "common/program.rs"]
+mod program;
+
 use files::{Folder, INDEX, index, offset_of, safetensors, shard, shard_with};
 use json::Json;
+use program::{barest, good, run, told};
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-fn barest() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_barest"));
-    command.stdin(Stdio::null());
-    command
-}
-
-/// Standard output, standard error and exit status of a run.
-fn run(arguments: &[&str]) -> (String, String, i32) {
-    told(barest().args(arguments).output().unwrap())
-}
-
-fn told(output: Output) -> (String, String, i32) {
-    let text = |bytes| String::from_utf8(bytes).expect("the program writes UTF-8");
-    (text(output.stdout), text(output.stderr), output.status.code().expect("no signal"))
-}
-
-/// The output of a run that ends well and says nothing else.
-fn good(arguments: &[&str]) -> String {
-    let (out, err, status) = run(arguments);
-    assert_eq!((&*err, status), ("", 0), "{arguments:?}");
-    out
-}
+use std::process::Stdio;
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()

@@ -13,11 +13,15 @@ mod xml;
 #[path = "time/json.rs"]
 mod json;
 
+#[path = "common/program.rs"]
+mod program;
+
 use json::Value;
+use program::{barest, good, run};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 const MAPPED: [&str; 9] = [
@@ -62,25 +66,6 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-fn barest() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_barest"));
-    command.stdin(Stdio::null());
-    command
-}
-
-/// Standard output, standard error and exit status of a run.
-fn run(arguments: &[&str]) -> (String, String, i32) {
-    let output = barest().args(arguments).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).expect("the program writes UTF-8");
-    (text(output.stdout), text(output.stderr), output.status.code().expect("no signal"))
-}
-
-fn good(arguments: &[&str]) -> String {
-    let (out, err, status) = run(arguments);
-    assert_eq!((err.as_str(), status), ("", 0), "{arguments:?}");
-    out
 }
 
 fn measured(arguments: &[&str]) -> Value {

@@ -86,10 +86,10 @@ elsewhere! {
     mod other;
     pub use elsewhere::vouch;
     pub use other::{
-        Available, Limit, advise, append_at, available_memory, better_read, bring_in, cached_pages, copy_range,
-        drop_pages, drop_unmapped, give_name, lock, map_anonymous, map_file, of_locked_memory,
-        of_mappings, of_open_files, open, open_unnamed, page_faults, page_size, protect, release,
-        residency, tells_residency, terminal_columns, unlock,
+        Available, Limit, advise, append_at, available_memory, better_read, bring_in, cached_pages,
+        copy_range, drop_pages, drop_unmapped, give_name, lock, map_anonymous, map_file,
+        of_locked_memory, of_mappings, of_open_files, open, open_unnamed, page_faults, page_size,
+        protect, release, residency, tells_residency, terminal_columns, unlock,
     };
 }
 

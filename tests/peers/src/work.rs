@@ -10,6 +10,7 @@ use std::fs::File;
 use std::hint::black_box;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What the subcommand `work` can be asked to do.
 const WORK: [(&str, Work); 7] = [
@@ -64,6 +65,22 @@ fn map_by_safetensors(_: &Path, shards: &[PathBuf]) {
 
 fn map_by_candle(_: &Path, shards: &[PathBuf]) {
     black_box(by_candle(shards));
+}
+
+/// What a tool says on standard error of this program's `work WHAT PATH TIMES`; `None` where the tool
+/// is not.
+pub fn under(tool: &[&str], what: &str, path: &Path, times: u32) -> Option<String> {
+    let (tool, options) = tool.split_first()?;
+    let output = Command::new(tool)
+        .args(options)
+        .arg(std::env::current_exe().ok()?)
+        .args(["work", what])
+        .arg(path)
+        .arg(times.to_string())
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 /// The subcommand: `work WHAT PATH TIMES`.

@@ -7,10 +7,10 @@ use crate::bench::Spread;
 use crate::cases::CASES;
 use crate::child::{First, take_turns};
 use crate::table::{Cell, Goal, Table};
+use crate::work;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::process::Command;
 
 const SMALL: &str = "smollm2-272";
 
@@ -123,16 +123,8 @@ pub(super) fn system_calls(opener: &str, path: &Path) -> Option<Calls> {
 
 /// System calls of a process that opens a model so many times.
 fn traced(opener: &str, path: &Path, times: u32) -> Option<Calls> {
-    let output = Command::new("strace")
-        .args(["-f", "-c", "-e", "trace=!close,munmap"])
-        .arg(std::env::current_exe().ok()?)
-        .args(["work", opener])
-        .arg(path)
-        .arg(times.to_string())
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let strace = ["strace", "-f", "-c", "-e", "trace=!close,munmap"];
+    let said = work::under(&strace, opener, path, times)?;
     // % time, seconds, microseconds a call, calls, errors where there are any, name.
     let call = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();

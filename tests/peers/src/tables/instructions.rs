@@ -6,9 +6,9 @@
 use crate::Run;
 use crate::cases::CASES;
 use crate::table::{Cell, Goal, Table};
+use crate::work;
 use std::io;
 use std::path::Path;
-use std::process::Command;
 use std::thread;
 
 /// Headers, and how many repetitions the second run has more than the first.
@@ -66,16 +66,8 @@ fn counts(parser: &str, path: &Path, times: [u32; 2]) -> Option<[u64; 2]> {
 
 /// Instructions of `work PARSER PATH TIMES`; `None` where callgrind is not.
 pub fn count(parser: &str, path: &Path, times: u32) -> Option<u64> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(std::env::current_exe().ok()?)
-        .args(["work", parser])
-        .arg(path)
-        .arg(times.to_string())
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let callgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"];
+    let said = work::under(&callgrind, parser, path, times)?;
     let after = said.split("Collected : ").nth(1)?;
     after.split_whitespace().next()?.parse().ok()
 }
