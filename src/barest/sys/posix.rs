@@ -112,8 +112,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Appends at most `most` bytes from a position of a file, for which the buffer has room, and gives
-/// their number, 0 at the end of the file. std could only read over zeros, and to write those takes as
-/// long as to read a long header. See
+/// their number, 0 at the end of the file. std could only read over zeros that are written first. See
 /// [pread](https://pubs.opengroup.org/onlinepubs/9799919799/functions/pread.html).
 pub fn append_at(
     file: &File,
