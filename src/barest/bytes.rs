@@ -3,7 +3,7 @@
 //! Either way they begin on a page boundary and keep the file's offsets, so that nothing to the
 //! right of this module needs to know. A copy is protected once it is complete.
 
-use super::error::reserve::vector;
+use super::error::reserve::{vector, zeros};
 use super::error::{Error, ErrorKind, Result};
 use super::mapping::{Buffer, LONGEST, Mapping, Mmap};
 use super::progress::Progress;
@@ -179,11 +179,52 @@ pub(super) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> Resu
 
 /// The next `len` bytes from one position of a file, in memory of their own; otherwise the same.
 pub(super) fn read_new(file: &File, len: usize, offset: u64) -> Result<Vec<u8>> {
-    let mut bytes = vector(len)?;
-    read_all(file, len, offset, |done| {
-        sys::append_at(file, &mut bytes, len - done, offset + done as u64)
-    })?;
+    let mut bytes = vector::<u8>(len)?;
+    // For a process that opens its first model, a fault for every 4 KiB of a large header was much of
+    // what that took.
+    if len >= HUGE_PAGE {
+        sys::prefer_huge_pages_for(bytes.spare_capacity_mut());
+    }
+    let above = (bytes.as_ptr().addr() as u64).wrapping_sub(offset) % ALIKE as u64;
+    if len >= LONG && UNLUCKY.contains(&above) {
+        append_by_buffer(file, &mut bytes, len, offset)?;
+    } else {
+        read_all(file, len, offset, |done| {
+            sys::append_at(file, &mut bytes, len - done, offset + done as u64)
+        })?;
+    }
     Ok(bytes)
+}
+
+/// From here on it matters how memory lies to what is copied into it.
+///
+/// Kernels and C libraries copy much with one instruction, `rep movsb`, which takes many times as long
+/// on some processors where the one address is a few bytes above the other, but for whole pages. Such a
+/// pair is a header, 8 bytes into its file, and the memory that malloc maps for so many bytes, which
+/// begins 16 bytes into a page. See `docs/WHY.md`.
+const LONG: usize = 128 << 10;
+
+/// How many bytes above is a few.
+const UNLUCKY: Range<u64> = 1..64;
+
+/// The distance at which two addresses look alike to such a processor: a page.
+const ALIKE: usize = 4096;
+
+/// The next `len` bytes, by way of a small buffer that does not lie like this.
+fn append_by_buffer(file: &File, bytes: &mut Vec<u8>, len: usize, offset: u64) -> Result<()> {
+    const BUFFER: usize = 32 << 10;
+    // What no C library copies with that instruction.
+    const PIECE: usize = 2 << 10;
+    let mut memory = zeros::<u8>(BUFFER + 2 * ALIKE)?;
+    // In a page, the buffer begins where the file's part does.
+    let lead = memory.as_ptr().align_offset(ALIKE).min(ALIKE) + (offset % ALIKE as u64) as usize;
+    let buffer = &mut memory[lead..][..BUFFER];
+    read_all(file, len, offset, |done| {
+        let next = &mut buffer[..BUFFER.min(len - done)];
+        let count = sys::read_at(file, next, offset + done as u64)?;
+        next[..count].chunks(PIECE).for_each(|piece| bytes.extend_from_slice(piece));
+        Ok(count)
+    })
 }
 
 /// Reads on until `len` bytes are there, and again what was interrupted. `read` is told how many are
@@ -208,4 +249,56 @@ fn read_all(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_by_way_of_a_buffer_is_the_same() {
+        let path = std::env::current_exe().unwrap();
+        let (file, whole) = (File::open(&path).unwrap(), std::fs::read(&path).unwrap());
+        for (start, len) in [(0, 0), (8, 1), (4095, 40_000), (5000, 32 << 10), (7, 200_001)] {
+            let expected = &whole[start..start + len];
+            let mut bytes = vec![1, 2];
+            append_by_buffer(&file, &mut bytes, len, start as u64).unwrap();
+            assert_eq!((&bytes[..2], &bytes[2..]), (&[1, 2][..], expected), "{start} {len}");
+            assert_eq!(read_new(&file, len, start as u64).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_file_that_ends_early_shrank_whichever_way_it_is_read() {
+        let path = std::env::current_exe().unwrap();
+        let file = File::open(&path).unwrap();
+        let whole = file.metadata().unwrap().len();
+        let (start, len) = (whole - 50_000, 150_000);
+        let by_buffer = append_by_buffer(&file, &mut Vec::new(), len, start).unwrap_err();
+        for error in [by_buffer, read_new(&file, len, start).unwrap_err()] {
+            assert_eq!(error.offset(), Some(whole));
+            let ErrorKind::Shrank { expected, found } = error.kind() else { panic!("{error}") };
+            assert_eq!((*expected, *found), (start + 150_000, whole));
+        }
+    }
+
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[test]
+    fn much_is_read_into_huge_pages_and_little_is_not() {
+        use sys::advised;
+        if !advised::has_huge_pages() {
+            return;
+        }
+        let path = std::env::temp_dir().join(format!("barest-huge-{}", std::process::id()));
+        let file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.set_len(8 << 20).unwrap();
+        let [much, little] = [8 << 20, 1 << 20].map(|len| read_new(&file, len, 0).unwrap());
+        let asked = advised::for_huge_pages();
+        let is_asked = |bytes: &[u8]| {
+            let middle = bytes.as_ptr().addr() + bytes.len() / 2;
+            asked.iter().any(|range| range.contains(&middle))
+        };
+        assert!(is_asked(&much) && !is_asked(&little));
+    }
 }

@@ -195,6 +195,14 @@ impl Header {
         self.names.find(name, &Records { strings: &self.strings, records: &self.records })
     }
 
+    /// Whether there is a tensor at that place in file order and this is its name.
+    pub(super) fn is_named(&self, number: usize, name: &str) -> bool {
+        let is_it = |record: &Record| {
+            record.name_len as usize == name.len() && self.strings.get(record.name()) == name
+        };
+        self.records.get(number).is_some_and(is_it)
+    }
+
     /// The [`hash`] of a tensor's name.
     pub(super) fn name_hash(&self, number: usize) -> u32 {
         self.records[number].hash

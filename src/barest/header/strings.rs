@@ -18,10 +18,10 @@ pub struct Strings {
 /// A private copy of what should be text; `None` if it is not UTF-8.
 ///
 /// Piece by piece, so that a piece is still in the nearest cache when it is checked. Small pieces,
-/// since the C library copies more than some kilobytes with one instruction, `rep movsb`, which takes
-/// ten times as long on some processors when the two addresses are unlucky.
+/// since the C library copies more than two kilobytes with one instruction, `rep movsb`, which takes
+/// many times as long on some processors when the two addresses are unlucky.
 pub fn copy_of_text(bytes: &[u8]) -> Result<Option<String>> {
-    const PIECE: usize = 1024;
+    const PIECE: usize = 2048;
     let mut copy = String::new();
     copy.try_reserve_exact(bytes.len()).map_err(|_| no_memory())?;
     let mut rest = bytes;
@@ -120,7 +120,7 @@ mod tests {
         for offset in 0..8 {
             let text = "x".repeat(offset) + &"aé€🦀".repeat(300);
             assert_eq!(copy_of_text(text.as_bytes()).unwrap().as_deref(), Some(&text[..]));
-            for place in [0, 1023, 1024, 1025, text.len() - 1] {
+            for place in [0, 2047, 2048, 2049, text.len() - 1] {
                 let mut bytes = text.clone().into_bytes();
                 bytes[place] = 0xff;
                 assert_eq!(copy_of_text(&bytes).unwrap(), None, "{offset} {place}");

@@ -131,8 +131,9 @@ impl Places {
         let assigned = marks.iter().filter(|&&mark| mark).count();
         let mut places = vector(assigned)?;
         for (shard, (file, start)) in (0..).zip(files.iter().zip(starts)) {
-            let marked = (0..file.header.len()).filter(|number| marks[start + number]);
-            places.extend(marked.map(|number| Place { shard, number: number as u32 }));
+            let numbered = (0..).zip(&marks[start..start + file.header.len()]);
+            let marked = numbered.filter(|(_, mark)| **mark);
+            places.extend(marked.map(|(number, _)| Place { shard, number }));
         }
         // 3. What is marked in two shards stands in the index twice.
         let named = named(places, files, |_, other| {
@@ -162,9 +163,7 @@ struct Guesses {
 impl Guesses {
     /// The place of the tensor of that name. A guess is compared before it is believed.
     fn find(&mut self, name: &str, header: &Header) -> Option<usize> {
-        let is_it = |number: &u32| {
-            (*number as usize) < header.len() && header.info(*number as usize).name() == name
-        };
+        let is_it = |number: &u32| header.is_named(*number as usize, name);
         if let Some(guess) = self.next.iter_mut().find(|guess| is_it(guess)) {
             *guess += 1;
             return Some(*guess as usize - 1);

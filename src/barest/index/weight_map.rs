@@ -39,6 +39,9 @@ pub struct Entry {
 /// What one entry takes at least: `"":"",`.
 const SHORTEST_ENTRY: usize = 6;
 
+/// What ends a name, in bytes.
+const QUOTE: usize = 1;
+
 /// The shard of an entry that names none which may be opened.
 const NOWHERE: u32 = u32::MAX;
 
@@ -51,7 +54,18 @@ impl<'a> WeightMap<'a> {
         faults: &mut Faults,
         open: &mut dyn FnMut(u32, Text),
     ) -> Result<WeightMap<'a>> {
+        WeightMap::walk(text, faults, open, true)
+    }
+
+    /// `quickly` makes no difference to what comes of it.
+    fn walk(
+        text: &'a str,
+        faults: &mut Faults,
+        open: &mut dyn FnMut(u32, Text),
+        quickly: bool,
+    ) -> Result<WeightMap<'a>> {
         let mut reader = Reader {
+            quickly,
             cursor: Cursor::new(text),
             text,
             entries: None,
@@ -124,6 +138,8 @@ impl<'a> WeightMap<'a> {
 }
 
 struct Reader<'a, 'f> {
+    /// Whether entries may be taken by comparing them with the one before.
+    quickly: bool,
     cursor: Cursor<'a>,
     text: &'a str,
     entries: Option<Vec<Entry>>,
@@ -200,26 +216,30 @@ impl Reader<'_, '_> {
             return Err(self.cursor.wrong_type("`weight_map`", "an object of strings"));
         }
         let mut entries = Vec::new();
-        // Most entries name the same shard as the one before: quotes and all, the same text.
-        let mut last: Option<(&str, u32)> = None;
+        // What was read once need not be read again: behind the name of most tensors stands the same
+        // text as behind that of the one before, the shard's name and the blanks with it.
+        let (mut behind, mut shard) = ("", 0);
         self.cursor.skip_blanks();
         let mut more = !self.cursor.take(b'}');
         while more {
-            let tensor = self.cursor.string("a tensor's name in quotes")?;
-            self.cursor.expect(b':', "`:` after the name")?;
-            self.cursor.skip_blanks();
-            let shard = match last {
-                Some((same, shard)) if self.cursor.take_word(same) => shard,
-                _ => {
-                    let start = self.cursor.position();
-                    let shard = self.shard(tensor)?;
-                    last = Some((&self.text[start..self.cursor.position()], shard));
-                    shard
+            let tensor = match self.cursor.string_before(behind) {
+                Some(tensor) => tensor,
+                None => {
+                    self.cursor.skip_blanks();
+                    let tensor = self.cursor.string("a tensor's name in quotes")?;
+                    let end = self.cursor.position() - QUOTE;
+                    self.cursor.expect(b':', "`:` after the name")?;
+                    self.cursor.skip_blanks();
+                    shard = self.shard(tensor)?;
+                    more = self.cursor.another(b'}', "`,` or `}` in `weight_map`")?;
+                    if self.quickly {
+                        behind = &self.text[end..self.cursor.position()];
+                    }
+                    tensor
                 }
             };
             room(&mut entries, self.text.len() - self.cursor.position(), SHORTEST_ENTRY)?;
             entries.push(Entry { tensor, shard });
-            more = self.cursor.another(b'}', "`,` or `}` in `weight_map`")?;
         }
         self.entries = Some(entries);
         Ok(())
@@ -304,6 +324,42 @@ mod tests {
         assert_eq!(map.total_size, Some(12));
         assert_eq!(map.counts().unwrap(), [1, 2]);
         assert_eq!(map.offset(&map.entries[0]), 28);
+    }
+
+    /// Every byte in turn, replaced by each that could mean something there; and the text cut there.
+    #[test]
+    fn entries_like_the_one_before_are_read_as_the_others_are() {
+        let texts = [
+            r#"{"weight_map":{"ab":"x","c":"x","":"x","d":"y","e":"y","f":"x"},"z":1}"#,
+            "{\"weight_map\": {\n  \"é\": \"x\",\n  \"c\\n\": \"x\",\n  \"d\" : \"x\",\n  \"e\": \"x\"}}",
+        ];
+        for text in texts {
+            let quick = tell(text, true);
+            assert!(quick.starts_with("Ok"), "{quick}");
+            assert_eq!(quick, tell(text, false));
+            for (at, character) in text.char_indices() {
+                let (before, behind) = (&text[..at], &text[at + character.len_utf8()..]);
+                assert_eq!(tell(before, true), tell(before, false));
+                for other in ["", "\"", ":", ",", "}", " ", "\n", "\\", "x", "y", "\0", "€"] {
+                    let text = [before, other, behind].concat();
+                    assert_eq!(tell(&text, true), tell(&text, false), "{text}");
+                }
+            }
+        }
+    }
+
+    fn tell(text: &str, quickly: bool) -> String {
+        let (mut faults, mut met) = (Faults::default(), Vec::new());
+        let mut open = |number, name: Text| met.push((number, name));
+        let map = WeightMap::walk(text, &mut faults, &mut open, quickly).map(|map| {
+            let entries: Vec<(String, u32, u64)> = map
+                .entries
+                .iter()
+                .map(|entry| (map.tensor(entry).into_owned(), entry.shard, map.offset(entry)))
+                .collect();
+            (entries, map.shards)
+        });
+        format!("{:?} {met:?} {}", map.map_err(|error| error.to_string()), faults.len())
     }
 
     #[test]

@@ -104,6 +104,8 @@ mod elsewhere {
     }
 }
 
+#[cfg(all(test, target_os = "linux", target_pointer_width = "64"))]
+pub mod advised;
 #[cfg(test)]
 mod ask_c;
 // Apple's libraries, for `gpu/`. The folder says for itself where it is compiled.
@@ -111,6 +113,7 @@ pub mod objc;
 
 use std::fs::File;
 use std::io;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 /// Advice to the kernel about a range of mapped pages. A closed list of what cannot change a
@@ -149,12 +152,22 @@ pub struct PageFaults {
 /// as the memory holds whole ones that were not touched yet: to fill it then takes a fault for 2 MiB
 /// instead of 4 KiB. No byte changes. A hint, whose refusal costs nothing but time.
 pub fn prefer_huge_pages(memory: &mut [u8]) {
+    // SAFETY: bytes that may or may not be written are less of a promise, and none is written here.
+    let room = unsafe { &mut *(std::ptr::from_mut(memory) as *mut [MaybeUninit<u8>]) };
+    prefer_huge_pages_for(room);
+}
+
+/// The same for room that was reserved and holds nothing yet.
+pub fn prefer_huge_pages_for<T>(room: &mut [MaybeUninit<T>]) {
+    let (start, len) = (room.as_mut_ptr().cast::<u8>(), size_of_val(room));
     let page = page_size();
-    let lead = memory.as_ptr().align_offset(page);
-    let Some(pages) = memory.get_mut(lead..).filter(|rest| rest.len() >= page) else { return };
-    let len = pages.len() / page * page;
+    let lead = start.align_offset(page);
+    let pages = len.saturating_sub(lead) / page * page;
+    let Some(address) = NonNull::new(start.wrapping_add(lead)).filter(|_| pages > 0) else {
+        return;
+    };
     // SAFETY: whole pages of memory that is borrowed, hence mapped, and this advice changes no byte.
-    let _ = unsafe { advise(NonNull::from(pages).cast(), len, Advice::HugePage) };
+    let _ = unsafe { advise(address, pages, Advice::HugePage) };
 }
 
 /// Reads at a position without moving the file's own: at most `buffer.len()` bytes, 0 at the end.
@@ -190,23 +203,10 @@ mod tests {
         let lead = memory.as_ptr().align_offset(page);
         prefer_huge_pages(&mut memory[lead + 1..][..page]);
         prefer_huge_pages(&mut memory[lead + 8 * page - 1..][..page * 2 + 2]);
-        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
-            return super::super::skip::skip(
-                "huge pages",
-                "this kernel has no huge pages to ask for",
-            );
+        if !advised::has_huge_pages() {
+            return;
         }
-        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
-        let (mut range, mut asked) = (0..0, Vec::new());
-        for line in smaps.lines() {
-            let address = |text| usize::from_str_radix(text, 16).ok();
-            let first = line.split(' ').next().and_then(|first| first.split_once('-'));
-            if let Some((Some(start), Some(end))) = first.map(|(a, b)| (address(a), address(b))) {
-                range = start..end;
-            } else if line.starts_with("VmFlags:") && line.split(' ').any(|flag| flag == "hg") {
-                asked.push(range.clone());
-            }
-        }
+        let asked = advised::for_huge_pages();
         let start = memory.as_ptr().addr() + lead;
         let ours =
             |range: &&std::ops::Range<usize>| (start..start + 60 * page).contains(&range.start);
