@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   round 1   A B C        each contender once in a round, for some milliseconds
-//!   round 2   B C A        another one begins
-//!   round 3   C A B
+//!   round 2   C A B        in an order drawn anew: nobody always has the same one before him,
+//!   round 3   B C A        whose leftovers in heap and caches he finds
 //!             └ ratios are taken inside a round; median, p10 and p90 of those over all rounds
 //! ```
 //!
@@ -126,11 +126,12 @@ pub fn race<const N: usize>(mut contenders: [Contender<'_>; N], rounds: Rounds) 
         contender.sample();
     }
     let (began, mut round) = (Instant::now(), 0);
+    let mut order: [usize; N] = std::array::from_fn(|number| number);
     while !rounds.are_over(round, began.elapsed()) {
-        for place in 0..N {
-            let contender = &mut contenders[(round + place) % N];
-            let seconds = contender.sample();
-            contender.seconds.push(seconds);
+        fastrand::shuffle(&mut order);
+        for number in order {
+            let seconds = contenders[number].sample();
+            contenders[number].seconds.push(seconds);
         }
         round += 1;
     }

@@ -5,6 +5,7 @@ use memmap2::Mmap;
 use safetensors::SafeTensors;
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Header, proof and names by the reference.
@@ -18,6 +19,17 @@ pub fn map(path: &Path) -> Mmap {
     // SAFETY: the files are this program's own, or those of whoever runs `work` and leaves them
     // alone meanwhile.
     unsafe { Mmap::map(&file).expect("a mapping") }
+}
+
+/// What of opening a model is the system's: its header in memory, unread, and its pages.
+pub fn header_and_map(path: &Path) -> (Vec<u8>, Mmap) {
+    let mut file = File::open(path).expect("the file");
+    let mut prefix = [0; 8];
+    file.read_exact(&mut prefix).expect("eight bytes");
+    let mut header = vec![0; u64::from_le_bytes(prefix) as usize];
+    file.read_exact(&mut header).expect("a header");
+    // SAFETY: as above.
+    (header, unsafe { Mmap::map(&file).expect("a mapping") })
 }
 
 pub fn map_all(paths: &[PathBuf]) -> Vec<Mmap> {
@@ -41,7 +53,7 @@ pub fn route(maps: &[Mmap]) -> Routed<'_> {
 }
 
 impl<'a> Routed<'a> {
-    pub fn len(&self) -> usize {
+    pub fn tensor_count(&self) -> usize {
         self.routing.len()
     }
 

@@ -1,9 +1,9 @@
 //! One thing, so many times, and nothing else: for profilers, and for those who count what a
 //! process does.
 
-use crate::peers::{by_candle, by_safetensors, map, map_all, route};
 use crate::sets::shards_in;
 use barest::{Header, Model};
+use barest_peers::peers::{by_candle, by_safetensors, map, map_all, route};
 use safetensors::{SafeTensorError, SafeTensors};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -3,8 +3,8 @@
 //! Each way goes through the tensors in file order and reads a byte of each page.
 
 use super::parts::{Part, of_safetensors};
-use crate::peers::{by_candle, by_safetensors, map};
 use barest::Model;
+use barest_peers::peers::{by_candle, by_safetensors, map};
 use candle_core::Device;
 use serde::{Deserialize, Serialize};
 use std::fs;

@@ -3,8 +3,8 @@
 //! Rows of an embedding, experts of a mixture: one page in a hundred, in no order.
 
 use crate::headers::Random;
-use crate::peers::{by_safetensors, map};
 use barest::{Advice, Model, TensorView};
+use barest_peers::peers::{by_safetensors, map};
 use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 use std::fs;

@@ -3,10 +3,10 @@
 //! The kernel divides what is shared among those who have it (PSS), so that the sum over all processes
 //! is the memory that they take together.
 
-use super::command;
+use super::Way;
 use super::parts::{Part, of_barest, of_safetensors};
-use crate::peers::{by_safetensors, map};
 use barest::Model;
+use barest_peers::peers::{by_safetensors, map};
 use std::fs;
 use std::hint::black_box;
 use std::io::{self, BufRead, BufReader, Write};
@@ -48,7 +48,7 @@ fn share() -> Option<u64> {
 }
 
 /// Bytes that so many processes take together, each of which has touched all of the model.
-pub fn weigh(what: &str, path: &Path, processes: usize) -> io::Result<u64> {
+pub fn weigh(what: &'static str, path: &Path, processes: usize) -> io::Result<u64> {
     let mut all = Vec::new();
     for _ in 0..processes {
         all.push(Holder::start(what, path)?);
@@ -71,9 +71,12 @@ struct Holder {
 }
 
 impl Holder {
-    fn start(what: &str, path: &Path) -> io::Result<Holder> {
-        let mut child =
-            command(what, path)?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    fn start(what: &'static str, path: &Path) -> io::Result<Holder> {
+        let mut child = Way::Itself(what)
+            .command(path)?
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let said = BufReader::new(child.stdout.take().expect("a pipe"));
         Ok(Holder { child, said })
     }

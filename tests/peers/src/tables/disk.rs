@@ -6,7 +6,7 @@
 use super::decode::row;
 use crate::Run;
 use crate::bench::{Rounds, Spread};
-use crate::child::{Cold, Rows, direct_reads, take_turns, weigh};
+use crate::child::{Cold, Rows, Way, direct_reads, take_turns, weigh};
 use crate::filled::{bring_pages, drop_pages, read_ahead};
 use crate::table::{Cell, Goal, Table};
 use std::fs;
@@ -55,7 +55,7 @@ fn cold_rows(run: &Run, path: &Path) -> io::Result<Vec<Vec<Cell>>> {
         left_out("cold", "the file system has no direct reads");
         return Ok(Vec::new());
     }
-    let all = take_turns::<Cold, 8>(WAYS, path, few(run), || drop_pages(path))?;
+    let all = take_turns::<Cold, 8>(WAYS.map(Way::Itself), path, few(run), || drop_pages(path))?;
     let way = |name: &str| &all[WAYS.iter().position(|way| *way == name).expect("a way")];
     let touch = ["cold-memmap2", "cold-candle", "cold-read", "cold-barest"].map(way);
     let sums = || touch.iter().flat_map(|runs| runs.iter().map(|cold| cold.sum));
@@ -106,7 +106,7 @@ pub fn rows(run: &Run) -> io::Result<Table> {
 fn rows_rows(run: &Run, path: &Path) -> io::Result<Vec<Vec<Cell>>> {
     let bytes = fs::metadata(path)?.len() as f64;
     let ways = ["rows-memmap2", "rows-memmap2-advised", "rows-barest"];
-    let all = take_turns::<Rows, 3>(ways, path, few(run), || drop_pages(path))?;
+    let all = take_turns::<Rows, 3>(ways.map(Way::Itself), path, few(run), || drop_pages(path))?;
     let names = ["memmap2 + safetensors", "the same, MADV_RANDOM", "barest, Advice::Random"];
     let row = |(name, runs): (&str, Vec<Rows>)| {
         let read = Spread::of(runs.iter().map(|rows| rows.read as f64));

@@ -1,13 +1,15 @@
 //! What does opening a model cost a process that has opened none before?
 //!
-//! The file's pages are in memory, and so is the program; its code and its heap are not mapped yet.
+//! The file's pages are in memory, and so is the program, which does nothing else; its code and its heap
+//! are not mapped yet.
 
 use crate::Run;
 use crate::bench::Spread;
 use crate::cases::CASES;
-use crate::child::{First, take_turns};
+use crate::child::{Way, programs, take_turns};
 use crate::table::{Cell, Goal, Table};
 use crate::work;
+use barest_peers::first::First;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -19,6 +21,8 @@ const SHOWN: [&str; 3] = [SMALL, "experts-10000", "experts-92000"];
 /// Processes for each round of other tables: one piece of work in each is little.
 const MORE: usize = 8;
 
+const PROGRAMS: [&str; 4] = ["first-safetensors", "first-candle", "first-calls", "first-barest"];
+
 pub fn times(run: &Run) -> io::Result<Table> {
     let mut rows = Vec::new();
     for case in CASES.iter().filter(|case| SHOWN.contains(&case.name)) {
@@ -26,21 +30,21 @@ pub fn times(run: &Run) -> io::Result<Table> {
             continue;
         }
         let file = case.file(&run.folder)?;
-        let ways = ["first-safetensors", "first-candle", "first-barest"];
-        let rounds = run.rounds.times(MORE);
-        let all = take_turns::<First, 3>(ways, &file.path, rounds, || Ok(()))?;
+        let ways = programs(PROGRAMS)?.map(Way::Small);
+        let all = take_turns::<First, 4>(ways, &file.path, run.rounds.times(MORE), || Ok(()))?;
         let seconds = all.each_ref().map(|runs| runs.iter().map(|first| first.seconds).collect());
-        let [theirs, candle, ours]: [Vec<f64>; 3] = seconds;
+        let [theirs, candle, calls, ours]: [Vec<f64>; 4] = seconds;
         let faults = all.map(|runs| Spread::of(runs.iter().map(|first| first.faults as f64)));
         let ratio = Spread::of_ratios(&theirs, &ours);
         let is_small = case.name == SMALL;
         let mut row = vec![Cell::Text(case.name.to_owned()), Cell::Count(ours.len())];
-        row.extend([&theirs, &candle, &ours].map(|times| seconds_of(times)));
+        row.extend([&theirs, &candle, &calls, &ours].map(|times| seconds_of(times)));
         row.push(Cell::Times(ratio));
         row.push(Cell::Times(Spread::of_ratios(&candle, &ours)));
+        row.push(Cell::Times(Spread::of_ratios(&ours, &calls)));
         row.push(if is_small { Goal::AtLeast(6.0).met_by(ratio.median) } else { Cell::None });
         row.extend(faults.map(|faults| Cell::Count(faults.median as usize)));
-        let most = Goal::AtMost(16.0).met_by(faults[2].median);
+        let most = Goal::AtMost(16.0).met_by(faults[3].median);
         row.push(if is_small { most } else { Cell::None });
         rows.push(row);
     }
@@ -51,12 +55,15 @@ pub fn times(run: &Run) -> io::Result<Table> {
             "processes of each",
             "memmap2 + safetensors",
             "candle",
+            "open, read the header, map",
             "barest",
             "barest is faster",
             "than candle",
+            "barest takes as long as system calls alone",
             "goal",
             "faults, memmap2 + safetensors",
             "candle's faults",
+            "those of system calls alone",
             "barest's faults",
             "goal: faults",
         ],

@@ -3,9 +3,9 @@
 use crate::Run;
 use crate::bench::{Contender, Spread, race};
 use crate::cases::CASES;
-use crate::peers::by_safetensors;
 use crate::table::{Cell, Table};
 use barest::Model;
+use barest_peers::peers::by_safetensors;
 use std::hint::black_box;
 use std::io;
 

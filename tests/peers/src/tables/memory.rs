@@ -4,8 +4,8 @@ use super::by_barest;
 use crate::Run;
 use crate::cases::{CASES, ModelFile};
 use crate::count::{Heap, heap};
-use crate::peers::by_safetensors;
 use crate::table::{Cell, Goal, Table};
+use barest_peers::peers::by_safetensors;
 use std::io;
 
 const MOST_CALLS: Goal = Goal::AtMost(4.0);

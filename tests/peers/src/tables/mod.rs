@@ -10,6 +10,7 @@ mod iterate;
 mod layouts;
 mod lookup;
 mod memory;
+mod names;
 mod open;
 mod parse;
 mod sets;
@@ -17,17 +18,18 @@ mod typed;
 
 use crate::Run;
 use crate::cases::ModelFile;
-use crate::peers::by_safetensors;
 use crate::table::Table;
+use barest_peers::peers::by_safetensors;
 use std::io;
 
 type Make = fn(&Run) -> io::Result<Table>;
 
 /// Names, and what makes the tables, in the order in which they are shown.
-pub const TABLES: [(&str, Make); 19] = [
+pub const TABLES: [(&str, Make); 20] = [
     ("parse", parse::table),
     ("typed", typed::table),
     ("layouts", layouts::table),
+    ("names", names::table),
     ("open", open::table),
     ("fresh", fresh::times),
     ("fresh-calls", fresh::calls),

@@ -6,9 +6,9 @@
 use crate::Run;
 use crate::bench::{Contender, Spread, race};
 use crate::cases::CASES;
-use crate::peers::{by_safetensors, map};
 use crate::table::{Cell, Goal, Table};
 use barest::Model;
+use barest_peers::peers::{by_safetensors, map};
 use std::io;
 
 /// What the project set out to reach.

@@ -4,8 +4,8 @@ use super::{agree, by_barest};
 use crate::Run;
 use crate::bench::{Contender, Spread, race};
 use crate::cases::CASES;
-use crate::peers::by_safetensors;
 use crate::table::{Cell, Goal, Table};
+use barest_peers::peers::by_safetensors;
 use std::io;
 
 /// What the project set out to reach.

@@ -7,12 +7,11 @@ use super::fresh::system_calls;
 use crate::Run;
 use crate::bench::{Contender, Spread, race};
 use crate::count::{Heap, heap};
-use crate::peers::{by_candle, map, map_all, route};
 use crate::sets::{ModelFiles, SETS, Set};
 use crate::table::{Cell, Goal, Table};
 use barest::{Model, OpenOptions};
-use std::fs::File;
-use std::io::{self, Read};
+use barest_peers::peers::{by_candle, header_and_map, map_all, route};
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -176,15 +175,7 @@ fn by_barest_alone(directory: &Path) -> Model {
 
 /// What nobody can do without who keeps a copy of the headers and maps the files: no parse.
 fn system_calls_alone(paths: &[PathBuf]) -> Vec<(Vec<u8>, memmap2::Mmap)> {
-    let one = |path: &PathBuf| {
-        let mut file = File::open(path).expect("the file");
-        let mut prefix = [0; 8];
-        file.read_exact(&mut prefix).expect("eight bytes");
-        let mut header = vec![0; u64::from_le_bytes(prefix) as usize];
-        file.read_exact(&mut header).expect("a header");
-        (header, map(path))
-    };
-    paths.iter().map(one).collect()
+    paths.iter().map(|path| header_and_map(path)).collect()
 }
 
 /// No number counts before all see the same tensors at the same places.
@@ -192,7 +183,7 @@ fn agree(files: &ModelFiles) {
     let (maps, candle, ours) =
         (map_all(&files.paths), by_candle(&files.paths), by_barest(&files.directory));
     let routed = route(&maps);
-    assert_eq!((ours.len(), routed.len()), (files.names.len(), files.names.len()));
+    assert_eq!((ours.len(), routed.tensor_count()), (files.names.len(), files.names.len()));
     for name in &files.names {
         let (our, their) =
             (ours.tensor(name).expect("a tensor"), routed.tensor(name).expect("one"));

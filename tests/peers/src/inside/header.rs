@@ -1,0 +1,4 @@
+//! The table of names.
+
+#[path = "../../../../src/barest/header/names.rs"]
+pub mod names;
