@@ -96,6 +96,12 @@ mod tests {
                 same(&patterns[start..start + len], start % 5);
             }
         }
+        // The last pattern, a NaN, alone among zeros.
+        for place in 0..64 {
+            let mut raw = vec![patterns[0]; 64];
+            raw[place] = patterns[patterns.len() - 1];
+            same(&raw, 0);
+        }
         // Large enough for the way that goes around the caches, by much and by just one, with
         // specials all over.
         let many: Vec<E::Raw> = patterns.iter().cycle().copied().take(1_000_003).collect();

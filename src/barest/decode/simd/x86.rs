@@ -35,7 +35,7 @@ const DOT_AHEAD: usize = 4096;
 struct Values([f32; BLOCK]);
 
 macro_rules! many {
-    ($name:ident, $dot:ident, $block:ident, $element:ty, [u8; $bytes:literal], $eight:ident) => {
+    ($name:ident, $dot:ident, $block:ident, $element:ty, [u8; $bytes:literal], $read:ident) => {
         /// # Safety
         ///
         /// The processor has AVX2, FMA and F16C.
@@ -103,20 +103,19 @@ macro_rules! many {
         #[inline]
         unsafe fn $block<const STREAM: bool>(raw: &[[u8; $bytes]], out: &mut [f32]) {
             let (from, to) = (raw.as_ptr().cast::<u8>(), out.as_mut_ptr());
-            // SAFETY: `from` and `to` point at BLOCK elements each, of which four turns take eight
-            // each; `to` is on a cache line, as aligned stores want it. What is streamed is not
-            // touched again before the fence. Fetching ahead never faults, whatever the address.
+            // SAFETY: `from` and `to` point at BLOCK elements each; `to` is on a cache line, as aligned
+            // stores want it. What is streamed is not touched again before the fence. Fetching ahead
+            // never faults, whatever the address.
             unsafe {
                 if STREAM {
                     _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
                 }
-                let eights: [(__m256, i32); BLOCK / 8] =
-                    std::array::from_fn(|eight| $eight(from.add(eight * 8 * $bytes)));
+                let (eights, special) = $read(from);
                 // A block with a NaN one by one: hardware would change its bits.
-                if eights.iter().any(|(_, special)| *special != 0) {
+                if special {
                     return widen_each::<$element>(raw, out);
                 }
-                for (eight, (values, _)) in eights.into_iter().enumerate() {
+                for (eight, values) in eights.into_iter().enumerate() {
                     match STREAM {
                         true => _mm256_stream_ps(to.add(eight * 8), values),
                         false => _mm256_store_ps(to.add(eight * 8), values),
@@ -127,74 +126,107 @@ macro_rules! many {
     };
 }
 
-many!(widen_bf16, dot_bf16, block_bf16, Bf16, [u8; 2], eight_bf16);
-many!(widen_f16, dot_f16, block_f16, F16, [u8; 2], eight_f16);
-many!(widen_f8e4m3, dot_f8e4m3, block_f8e4m3, F8E4M3, [u8; 1], eight_f8e4m3);
-many!(widen_f8e5m2, dot_f8e5m2, block_f8e5m2, F8E5M2, [u8; 1], eight_f8e5m2);
+many!(widen_bf16, dot_bf16, block_bf16, Bf16, [u8; 2], read_bf16);
+many!(widen_f16, dot_f16, block_f16, F16, [u8; 2], read_f16);
+many!(widen_f8e4m3, dot_f8e4m3, block_f8e4m3, F8E4M3, [u8; 1], read_f8e4m3);
+many!(widen_f8e5m2, dot_f8e5m2, block_f8e5m2, F8E5M2, [u8; 1], read_f8e5m2);
 
-/// Eight values, and whether the plain loop has to read them again.
+/// The values of a block, eight in each register, and whether the plain loop has to read them again.
+type Read = ([__m256; BLOCK / 8], bool);
+
+/// The upper half of each value is the element. Each half of a register gets eight elements and
+/// moves four of them into their places: one shuffle, where widening and shifting are two steps.
 ///
 /// # Safety
 ///
-/// 16 bytes can be read at `from`; the processor has AVX2.
+/// [`BLOCK`] elements can be read at `from`; the processor has AVX2.
 #[target_feature(enable = "avx2")]
 #[inline]
-unsafe fn eight_bf16(from: *const u8) -> (__m256, i32) {
-    // SAFETY: by this function's own contract.
+unsafe fn read_bf16(from: *const u8) -> Read {
+    // SAFETY: by this function's own contract; four turns read 16 bytes each.
     unsafe {
-        let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
-        (_mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits)), 0)
+        #[rustfmt::skip]
+        let places = _mm256_setr_epi8(
+            -1, -1, 0, 1, -1, -1, 2, 3, -1, -1, 4, 5, -1, -1, 6, 7,
+            -1, -1, 8, 9, -1, -1, 10, 11, -1, -1, 12, 13, -1, -1, 14, 15,
+        );
+        let eight = |number: usize| {
+            let bits =
+                _mm256_broadcastsi128_si256(_mm_loadu_si128(from.cast::<__m128i>().add(number)));
+            _mm256_castsi256_ps(_mm256_shuffle_epi8(bits, places))
+        };
+        (std::array::from_fn(eight), false)
     }
 }
 
-/// As [`eight_bf16`].
-///
 /// # Safety
 ///
-/// 16 bytes can be read at `from`; the processor has AVX2 and F16C.
+/// As that of [`read_bf16`]; the processor has F16C too.
 #[target_feature(enable = "avx2,f16c")]
 #[inline]
-unsafe fn eight_f16(from: *const u8) -> (__m256, i32) {
-    // SAFETY: by this function's own contract.
+unsafe fn read_f16(from: *const u8) -> Read {
+    // SAFETY: by this function's own contract; four turns read 16 bytes each.
     unsafe {
-        let values = _mm256_cvtph_ps(_mm_loadu_si128(from.cast()));
-        (values, _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(values, values)))
+        let eight =
+            |number: usize| _mm256_cvtph_ps(_mm_loadu_si128(from.cast::<__m128i>().add(number)));
+        let values: [__m256; BLOCK / 8] = std::array::from_fn(eight);
+        (values, any_nan(values))
     }
 }
 
-/// As [`eight_bf16`]. Shifted into place, the bits are those of an F16 that is 2^-8 of the number,
-/// subnormal or not; NaN is the one pattern that would become a number.
+/// Shifted into place, the bits are those of an F16 that is 2^-8 of the number, subnormal or not. The
+/// sign comes along twice, and once too often. NaN is the one magnitude that would become a number.
 ///
 /// # Safety
 ///
-/// 8 bytes can be read at `from`; the processor has AVX2 and F16C.
+/// As that of [`read_f16`].
 #[target_feature(enable = "avx2,f16c")]
 #[inline]
-unsafe fn eight_f8e4m3(from: *const u8) -> (__m256, i32) {
-    // SAFETY: by this function's own contract.
+unsafe fn read_f8e4m3(from: *const u8) -> Read {
+    // SAFETY: by this function's own contract; four turns read eight bytes each.
     unsafe {
-        let bits = _mm_cvtepu8_epi16(_mm_loadl_epi64(from.cast()));
-        let magnitude = _mm_and_si128(bits, _mm_set1_epi16(0x7f));
-        let sign = _mm_slli_epi16::<8>(_mm_and_si128(bits, _mm_set1_epi16(0x80)));
-        let half = _mm_or_si128(_mm_slli_epi16::<7>(magnitude), sign);
-        let special = _mm_movemask_epi8(_mm_cmpeq_epi16(magnitude, _mm_set1_epi16(0x7f)));
-        (_mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(256.0)), special)
+        let eight = |number: usize| {
+            let bits = _mm_cvtepi8_epi16(_mm_loadl_epi64(from.add(number * 8).cast()));
+            let half = _mm_and_si128(_mm_slli_epi16::<7>(bits), _mm_set1_epi16(!(1 << 14)));
+            _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(256.0))
+        };
+        let magnitudes = _mm256_or_si256(_mm256_loadu_si256(from.cast()), _mm256_set1_epi8(-0x80));
+        let nans = _mm256_cmpeq_epi8(magnitudes, _mm256_set1_epi8(-1));
+        (std::array::from_fn(eight), _mm256_movemask_epi8(nans) != 0)
     }
 }
 
-/// As [`eight_bf16`]. The bits are the upper byte of an F16.
+/// The bits are the upper byte of an F16.
 ///
 /// # Safety
 ///
-/// 8 bytes can be read at `from`; the processor has AVX2 and F16C.
+/// As that of [`read_f16`].
 #[target_feature(enable = "avx2,f16c")]
 #[inline]
-unsafe fn eight_f8e5m2(from: *const u8) -> (__m256, i32) {
+unsafe fn read_f8e5m2(from: *const u8) -> Read {
+    // SAFETY: by this function's own contract; four turns read eight bytes each.
+    unsafe {
+        let eight = |number: usize| {
+            let bits = _mm_cvtepu8_epi16(_mm_loadl_epi64(from.add(number * 8).cast()));
+            _mm256_cvtph_ps(_mm_slli_epi16::<8>(bits))
+        };
+        let values: [__m256; BLOCK / 8] = std::array::from_fn(eight);
+        (values, any_nan(values))
+    }
+}
+
+/// # Safety
+///
+/// The processor has AVX.
+#[target_feature(enable = "avx")]
+#[inline]
+unsafe fn any_nan([a, b, c, d]: [__m256; BLOCK / 8]) -> bool {
     // SAFETY: by this function's own contract.
     unsafe {
-        let bits = _mm_cvtepu8_epi16(_mm_loadl_epi64(from.cast()));
-        let values = _mm256_cvtph_ps(_mm_slli_epi16::<8>(bits));
-        (values, _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(values, values)))
+        // A comparison is unordered if either of the two is NaN.
+        let nans =
+            _mm256_or_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(a, b), _mm256_cmp_ps::<_CMP_UNORD_Q>(c, d));
+        _mm256_movemask_ps(nans) != 0
     }
 }
 

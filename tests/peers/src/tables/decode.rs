@@ -15,8 +15,8 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use std::io;
 
-/// 128 Ki elements: 256 KiB of BF16 become 512 KiB.
-pub(super) const SMALL: usize = 128 << 10;
+/// 64 Ki elements: 128 KiB of BF16 become 256 KiB, and both fit the smallest second-level caches of servers.
+pub(super) const SMALL: usize = 64 << 10;
 
 /// 56 Mi elements: 113 MB of BF16, a matrix of 8192 x 6912, become 226 MB.
 pub(super) const LARGE: usize = 8192 * 6912;
