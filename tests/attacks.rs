@@ -187,7 +187,7 @@ fn an_index_that_names_a_shard_in_each_entry_costs_little_more_than_one_that_nam
     let _alone = alone();
     const COUNT: usize = 400_000;
     // 1. Shards that are not there.
-    let error = faults_of(|number| format!("\"{number:x}\":\"{number:x}\""), COUNT, 8.0);
+    let error = faults_of(|number| format!("\"{number:x}\":\"{number:x}\""), COUNT, 6.0);
     assert_eq!(count(&error), COUNT);
     // 2. Shards that would lead out of the directory.
     let error = faults_of(|number| format!("\"\":\"/{number:x}\""), COUNT, 8.0);

@@ -269,6 +269,38 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_in_parts_is_read_on_and_what_is_interrupted_again() {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        let interrupted = || Err(io::ErrorKind::Interrupted.into());
+        let answers = [interrupted(), Ok(3), interrupted(), interrupted(), Ok(1), Ok(0)];
+        let (mut answers, mut asked) = (answers.into_iter(), Vec::new());
+        let mut read = |done| {
+            asked.push(done);
+            answers.next().unwrap()
+        };
+        read_all(&file, 4, 0, &mut read).unwrap();
+        // A file may call itself longer than what it gives.
+        let error = read_all(&file, 4, 0, read).unwrap_err();
+        assert_eq!(asked, [0, 0, 3, 3, 3, 0]);
+        let ErrorKind::Shrank { expected: 4, found: 0 } = error.kind() else { panic!("{error}") };
+    }
+
+    /// From a file of the kernel's own, which gives a page at most for each request.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn less_than_was_asked_for_comes_by_way_of_a_buffer_too() {
+        const PATH: &str = "/proc/kallsyms";
+        const LEN: usize = 100_000;
+        let whole = std::fs::read(PATH).unwrap_or_default();
+        if whole.len() < 2 * LEN {
+            return super::super::skip::skip(PATH, "this kernel does not list its symbols");
+        }
+        let mut bytes = Vec::new();
+        append_by_buffer(&File::open(PATH).unwrap(), &mut bytes, LEN, 5).unwrap();
+        assert!(bytes == whole[5..][..LEN]);
+    }
+
+    #[test]
     fn a_file_that_ends_early_shrank_whichever_way_it_is_read() {
         let path = std::env::current_exe().unwrap();
         let file = File::open(&path).unwrap();

@@ -24,7 +24,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
 /// One file of a model whose header was read and proved, and nothing else of it: it has no bytes of
@@ -249,9 +249,14 @@ impl Outcomes {
     }
 }
 
+/// How many files wait to be opened; who names more opens one first. An index can name millions, and
+/// for want of the memory that a channel takes as it grows, the program would end.
+const MOST_WAITING: usize = 256;
+
 /// Opens files and proves their headers while `name` is still naming them, each by a number; `path`
-/// makes a path of what it names. `threads` threads take part, the calling one once it has named all.
-/// Cancelling, and a limit of this process, which the rest would reach as well, end it.
+/// makes a path of what it names. `threads` threads take part, the calling one once it has named all,
+/// or more than may wait. Cancelling, and a limit of this process, which the rest would reach as well,
+/// end it.
 pub fn read_named<I: Send, T>(
     threads: usize,
     path: impl Fn(I) -> PathBuf + Sync,
@@ -259,41 +264,54 @@ pub fn read_named<I: Send, T>(
     name: impl FnOnce(&mut dyn FnMut(u32, I)) -> Result<T>,
 ) -> Result<(T, Outcomes)> {
     let progress = options.progress.as_ref();
-    let (send, receive) = channel::<(u32, I)>();
+    let (send, receive) = sync_channel::<(u32, I)>(MOST_WAITING);
     let receive = Mutex::new(receive);
     let outcomes = Mutex::new(Outcomes::default());
     let ended = AtomicBool::new(false);
+    let open = |(number, item): (u32, I)| -> Result<()> {
+        if ended.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let cancelled = progress.map_or(Ok(()), Progress::check);
+        let outcome = cancelled.and_then(|()| read(&path(item), options));
+        if outcome.as_ref().is_err_and(ends_all) {
+            ended.store(true, Ordering::Relaxed);
+            return outcome.map(drop);
+        }
+        if let Some(progress) = progress {
+            progress.shard_done();
+        }
+        outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(number, outcome)
+    };
     let work = || -> Result<()> {
         loop {
             // A poisoned lock would mean a panic in one of these lines: all is whole all the same.
             let next = receive.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok((number, item)) = next else { return Ok(()) };
-            if ended.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            let cancelled = progress.map_or(Ok(()), Progress::check);
-            let outcome = cancelled.and_then(|()| read(&path(item), options));
-            if outcome.as_ref().is_err_and(ends_all) {
-                ended.store(true, Ordering::Relaxed);
-                return outcome.map(drop);
-            }
-            if let Some(progress) = progress {
-                progress.shard_done();
-            }
-            outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(number, outcome)?;
+            let Ok(next) = next else { return Ok(()) };
+            open(next)?;
         }
     };
-    let ended = &ended;
+    let (open, receive, ended) = (&open, &receive, &ended);
     let named = share(threads, work, move || {
+        let mut opened = Ok(());
         let named = name(&mut |number, item| {
             if let Some(progress) = progress {
                 progress.expect_shards(1);
             }
-            // The receiver lives as long as this call.
-            let _ = send.send((number, item));
+            let mut last = (number, item);
+            // The receiver lives as long as this call, so all that can be in the way is too many.
+            while let Err(TrySendError::Full(back)) = send.try_send(last) {
+                last = back;
+                // Never to wait: whoever has the lock makes room, or waits for what is named here.
+                let first = receive.try_lock().ok().and_then(|receive| receive.try_recv().ok());
+                if let (Ok(()), Some(first)) = (&opened, first) {
+                    opened = open(first);
+                }
+            }
         });
         // For the files of what is no index nobody needs to wait.
-        named.inspect_err(|_| ended.store(true, Ordering::Relaxed))
+        let named = named.inspect_err(|_| ended.store(true, Ordering::Relaxed))?;
+        opened.map(|()| named)
     })?;
     Ok((named, outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)))
 }

@@ -424,6 +424,17 @@ mod tests {
         }
     }
 
+    /// So many that the hashes of some are the same.
+    #[test]
+    fn shards_whose_hashes_meet_are_told_apart() {
+        const COUNT: usize = 200_000;
+        let entry = |number: usize| format!("\"\":\"{:x}\"", number % COUNT);
+        let entries: Vec<String> = (0..2 * COUNT).map(entry).collect();
+        let text = format!("{{\"weight_map\":{{{}}}}}", entries.join(","));
+        let (map, faults) = read(&text).unwrap();
+        assert_eq!((map.shard_count(), faults), (COUNT, 0));
+    }
+
     #[test]
     fn a_bad_name_is_a_fault_and_its_tensors_belong_nowhere() {
         let text = r#"{"weight_map":{"a":"../x","b":"y","c":"../x","d":"/z"}}"#;
