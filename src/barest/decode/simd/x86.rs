@@ -134,8 +134,10 @@ many!(widen_f8e5m2, dot_f8e5m2, block_f8e5m2, F8E5M2, [u8; 1], read_f8e5m2);
 /// The values of a block, eight in each register, and whether the plain loop has to read them again.
 type Read = ([__m256; BLOCK / 8], bool);
 
-/// The upper half of each value is the element. Each half of a register gets eight elements and
-/// moves four of them into their places: one shuffle, where widening and shifting are two steps.
+/// The upper half of each value is the element. Both halves of a register get the same eight elements,
+/// and each moves four of them into their places: one shuffle, where widening and shifting are two
+/// steps. On a Zen 1, whose registers have half the width, `tests/peers --only decode/BF16` went from
+/// 1.5 to 2.1 times as fast as `half` in L2.
 ///
 /// # Safety
 ///
@@ -174,8 +176,9 @@ unsafe fn read_f16(from: *const u8) -> Read {
     }
 }
 
-/// Shifted into place, the bits are those of an F16 that is 2^-8 of the number, subnormal or not. The
-/// sign comes along twice, and once too often. NaN is the one magnitude that would become a number.
+/// Shifted into place, the bits are those of an F16 that is 2^-8 of the number, subnormal or not. Widened
+/// as a signed number, the sign already stands in the topmost bit, and in the one below it, which has to be
+/// cleared. NaN is the one magnitude that would become a number.
 ///
 /// # Safety
 ///
