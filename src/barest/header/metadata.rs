@@ -68,12 +68,12 @@ impl Named for Metadata<'_> {
         self.pairs.len()
     }
 
-    fn name(&self, number: usize) -> &str {
-        self.strings.get(self.pairs[number].key)
+    fn name(&self, number: usize) -> &[u8] {
+        self.strings.bytes(self.pairs[number].key)
     }
 
     fn hash(&self, number: usize) -> u32 {
-        hash(self.name(number).as_bytes())
+        hash(self.name(number))
     }
 }
 
@@ -119,7 +119,7 @@ impl Metadata<'_> {
             Err(Unnamed::Duplicate(first, second)) => (first, second),
         };
         let place = |number: usize| self.strings.position(self.pairs[number].key);
-        let key = self.name(second).to_owned();
+        let key = self.strings.get(self.pairs[second].key).to_owned();
         let first = Error::offset_of(place(first));
         Err(Error::at_header(ErrorKind::DuplicateMetadataKey { key, first }, place(second)))
     }

@@ -197,10 +197,13 @@ impl Header {
 
     /// Whether there is a tensor at that place in file order and this is its name.
     pub(super) fn is_named(&self, number: usize, name: &str) -> bool {
-        let is_it = |record: &Record| {
-            record.name_len as usize == name.len() && self.strings.get(record.name()) == name
-        };
+        let is_it = |record: &Record| self.strings.bytes(record.name()) == name.as_bytes();
         self.records.get(number).is_some_and(is_it)
+    }
+
+    /// The bytes of a tensor's name.
+    pub(super) fn name_bytes(&self, number: usize) -> &[u8] {
+        self.strings.bytes(self.records[number].name())
     }
 
     /// The [`hash`] of a tensor's name.
@@ -317,8 +320,8 @@ impl Named for Records<'_> {
         self.records.len()
     }
 
-    fn name(&self, number: usize) -> &str {
-        self.strings.get(self.records[number].name())
+    fn name(&self, number: usize) -> &[u8] {
+        self.strings.bytes(self.records[number].name())
     }
 
     fn hash(&self, number: usize) -> u32 {

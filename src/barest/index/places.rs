@@ -237,9 +237,9 @@ impl<H: Headers + ?Sized> Named for Listed<'_, H> {
         self.places.len()
     }
 
-    fn name(&self, position: usize) -> &str {
+    fn name(&self, position: usize) -> &[u8] {
         let Place { shard, number } = self.places[position];
-        self.headers.header(shard as usize).info(number as usize).name()
+        self.headers.header(shard as usize).name_bytes(number as usize)
     }
 
     fn hash(&self, position: usize) -> u32 {

@@ -40,9 +40,9 @@ impl Named for Records<'_> {
         self.records.len()
     }
 
-    fn name(&self, number: usize) -> &str {
+    fn name(&self, number: usize) -> &[u8] {
         let Record { start, len, .. } = self.records[number];
-        &self.text[start as usize..][..len as usize]
+        &self.text.as_bytes()[start as usize..][..len as usize]
     }
 
     fn hash(&self, number: usize) -> u32 {
