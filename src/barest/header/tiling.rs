@@ -27,7 +27,7 @@ pub struct Claim<'a> {
 
 /// Puts the records into the order of their offsets; those that the header already lists in order
 /// stay as they are. Of empty tensors at one place the header's order is kept.
-pub fn sort(records: &mut [Record]) -> Result<bool> {
+pub fn sort(records: &mut Vec<Record>) -> Result<bool> {
     let in_order = records.is_sorted_by_key(|record| (record.begin, record.end));
     if in_order {
         return Ok(true);
@@ -36,26 +36,16 @@ pub fn sort(records: &mut [Record]) -> Result<bool> {
     // in them no two are equal, so that the order is stable; the bit above it puts an empty tensor before its neighbour.
     const NOT_EMPTY: u32 = 1 << 31;
     let mut keys: Vec<u128> = vector(records.len())?;
-    keys.extend((0..).zip(&*records).map(|(number, record)| {
+    keys.extend((0..).zip(records.iter()).map(|(number, record)| {
         let not_empty = if record.end == record.begin { 0 } else { NOT_EMPTY };
         u128::from(record.begin) << 32 | u128::from(not_empty | number)
     }));
     keys.sort_unstable();
-    // Along each cycle of the permutation, in place.
-    for start in 0..records.len() {
-        let first = records[start];
-        let mut hole = start;
-        loop {
-            let from = (keys[hole] as u32 & !NOT_EMPTY) as usize;
-            keys[hole] = hole as u128;
-            if from == start {
-                break;
-            }
-            records[hole] = records[from];
-            hole = from;
-        }
-        records[hole] = first;
-    }
+    // Into new memory: in place, along the cycles of the permutation, each record would have to wait
+    // for the one before it to arrive, and would take longer than all of the sorting.
+    let mut sorted = vector(records.len())?;
+    sorted.extend(keys.iter().map(|&key| records[(key as u32 & !NOT_EMPTY) as usize]));
+    *records = sorted;
     Ok(false)
 }
 
