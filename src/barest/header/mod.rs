@@ -16,6 +16,7 @@
 mod entry;
 mod metadata;
 mod names;
+mod order;
 mod piece;
 mod prefix;
 mod reader;
@@ -140,7 +141,7 @@ impl Header {
         // 2. No name twice. Before the proof: tensors with one name often overlap as well, and
         //    then the name is the better answer.
         if departures.out_of_order {
-            departures.out_of_order = !tiling::sort(&mut records)?;
+            departures.out_of_order = !order::sort(&mut records)?;
         }
         let described = |error| describe(error, strings.text.as_bytes());
         if let Some(pairs) = &metadata {

@@ -11,7 +11,6 @@
 //! no room to hide anything in, and a view that was proved here can never leave the file. An empty
 //! tensor begins where it ends: it stands between two others, or at either end.
 
-use super::super::error::reserve::vector;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::escape::Shape;
 use super::strings::Strings;
@@ -23,30 +22,6 @@ pub struct Claim<'a> {
     pub dims: &'a [u64],
     /// Bytes of the file; `None` if its end is not known, and then not part of the claim.
     pub file_len: Option<u64>,
-}
-
-/// Puts the records into the order of their offsets; those that the header already lists in order
-/// stay as they are. Of empty tensors at one place the header's order is kept.
-pub fn sort(records: &mut Vec<Record>) -> Result<bool> {
-    let in_order = records.is_sorted_by_key(|record| (record.begin, record.end));
-    if in_order {
-        return Ok(true);
-    }
-    // Keys of 16 bytes move faster than records of 40, and no header has 2^31 entries. With the number
-    // in them no two are equal, so that the order is stable; the bit above it puts an empty tensor before its neighbour.
-    const NOT_EMPTY: u32 = 1 << 31;
-    let mut keys: Vec<u128> = vector(records.len())?;
-    keys.extend((0..).zip(records.iter()).map(|(number, record)| {
-        let not_empty = if record.end == record.begin { 0 } else { NOT_EMPTY };
-        u128::from(record.begin) << 32 | u128::from(not_empty | number)
-    }));
-    keys.sort_unstable();
-    // Into new memory: in place, along the cycles of the permutation, each record would have to wait
-    // for the one before it to arrive, and would take longer than all of the sorting.
-    let mut sorted = vector(records.len())?;
-    sorted.extend(keys.iter().map(|&key| records[(key as u32 & !NOT_EMPTY) as usize]));
-    *records = sorted;
-    Ok(false)
 }
 
 /// Proves the claim for sorted records, and gives the length of the data section.
