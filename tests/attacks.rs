@@ -121,6 +121,31 @@ fn as_many_tensors_as_fit_are_proved_and_named() {
     assert!(matches!(error.kind(), ErrorKind::DuplicateTensor { first: 10 }), "{error}");
 }
 
+/// Backwards, each of a byte; and behind one so large that to any scale all others lie at one place.
+#[test]
+fn as_many_tensors_as_fit_are_put_into_order() {
+    let _alone = alone();
+    const COUNT: usize = LONGEST / 100;
+    for last in [1, 1 << 60] {
+        let mut text = String::with_capacity(LONGEST);
+        for number in (0..COUNT).rev() {
+            let len = if number == COUNT - 1 { last } else { 1 };
+            let end = number + len;
+            text.push(if text.is_empty() { '{' } else { ',' });
+            text += &format!(
+                r#""{number:07}":{{"dtype":"U8","shape":[{len}],"data_offsets":[{number},{end}]}}"#
+            );
+        }
+        text.push('}');
+        let mut file = (LONGEST as u64).to_le_bytes().to_vec();
+        file.extend(text.as_bytes());
+        file.resize(8 + LONGEST, b' ');
+        let header = judged(&file, (COUNT - 1 + last) as u64, 2.4).unwrap();
+        let names = header.tensors().map(|tensor| tensor.name().parse());
+        assert!(names.eq((0..COUNT).map(Ok)));
+    }
+}
+
 #[test]
 fn a_shape_of_as_many_dimensions_as_fit_is_multiplied() {
     let _alone = alone();

@@ -43,7 +43,7 @@ pub fn sort(records: &mut Vec<Record>) -> Result<bool> {
         start = end as usize;
     }
     // 4. Into new memory: in place, along the cycles of the permutation, each record would have to wait
-    //    for the one before it to arrive, and would take longer than all of the sorting.
+    //    for the one before it to arrive.
     let mut sorted = vector(records.len())?;
     sorted.extend(keys.iter().map(|&key| records[number_of(key)]));
     *records = sorted;
