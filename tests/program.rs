@@ -10,6 +10,7 @@ mod program;
 use program::{barest, run, told};
 use std::fs;
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
 use std::process::Stdio;
 
 /// A directory that goes away with the test.
