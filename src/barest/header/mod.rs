@@ -416,4 +416,41 @@ mod tests {
             assert_eq!(header.name_hash(tensor.number()), names::hash(tensor.name().as_bytes()));
         }
     }
+
+    fn parse(members: &[&str]) -> Result<Header> {
+        Header::from_copy(format!("{{{}}}", members.join(",")).into_bytes(), None)
+    }
+
+    /// Nothing else is wrong with these files: who misses that the names are one accepts them.
+    #[test]
+    fn a_name_is_the_same_however_it_is_written() {
+        let spellings = ["aé", r"\u0061é", r"a\u00e9", r"\u0061\u00e9"];
+        for (one, other) in spellings.iter().flat_map(|one| spellings.map(|other| (*one, other))) {
+            for offsets in [["0,4", "4,8"], ["4,8", "0,4"]] {
+                let entry = |name: &str, offsets: &str| {
+                    format!(r#""{name}":{{"dtype":"U8","shape":[4],"data_offsets":[{offsets}]}}"#)
+                };
+                let (first, second) = (entry(one, offsets[0]), entry(other, offsets[1]));
+                let error = parse(&[&first, &second]).unwrap_err();
+                // The second in the header is refused, wherever its data lie.
+                assert_eq!(error.header_position(), Some(first.len() + 3), "{error}");
+                let expected = ErrorKind::DuplicateTensor { first: Error::offset_of(2) };
+                assert_eq!(format!("{:?}", error.kind()), format!("{expected:?}"));
+            }
+            let pairs = format!(r#""__metadata__":{{"{one}":"","{other}":""}}"#);
+            let error = parse(&[&pairs]).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::DuplicateMetadataKey { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_order_is_remarked_and_nothing_else() {
+        let one = r#""one":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}"#;
+        let other = r#""other":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}"#;
+        for (members, expected) in [([one, other], false), ([other, one], true)] {
+            let header = parse(&members).unwrap();
+            assert_eq!(header.remarks().contains(&Remark::OutOfOrder), expected);
+            assert_eq!(header.info(0).name(), "one");
+        }
+    }
 }

@@ -286,6 +286,19 @@ mod tests {
         assert_eq!(NameTable::build(&items).unwrap_err(), Unnamed::Duplicate(5, 9_999));
     }
 
+    /// Names with one hash and one length, few enough to stay in the table.
+    #[test]
+    fn a_hash_alone_is_no_name() {
+        let mut items = many(2, |_| hash(b"wanted"));
+        items.names = vec!["nobody".to_owned(), "unlike".to_owned()];
+        let table = NameTable::build(&items).unwrap();
+        assert!(table.is_hashed());
+        assert_eq!(table.find("wanted", &items), None);
+        items.names[1] = "wanted".to_owned();
+        let table = NameTable::build(&items).unwrap();
+        assert_eq!(table.find("wanted", &items), Some(1));
+    }
+
     #[test]
     fn every_byte_and_the_length_and_the_seed_change_the_hash() {
         let base = vec![b'a'; 40];
