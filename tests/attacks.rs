@@ -47,6 +47,14 @@ fn repeated(before: &str, again: &str, after: &str) -> Vec<u8> {
     file
 }
 
+/// A header of this text, and blanks behind it until it is as long as it may be.
+fn filled_up(text: &str) -> Vec<u8> {
+    let mut file = (LONGEST as u64).to_le_bytes().to_vec();
+    file.extend(text.as_bytes());
+    file.resize(8 + LONGEST, b' ');
+    file
+}
+
 /// The verdict on a header of a file with so many bytes of data, which held at most so many times
 /// its length.
 fn judged(file: &[u8], data_len: u64, times: f64) -> Result<Header, Error> {
@@ -104,9 +112,7 @@ fn as_many_tensors_as_fit_are_proved_and_named() {
         text += &format!(r#""{number:06x}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#);
     }
     text.push('}');
-    let mut file = (LONGEST as u64).to_le_bytes().to_vec();
-    file.extend(text.as_bytes());
-    file.resize(8 + LONGEST, b' ');
+    let mut file = filled_up(&text);
     let header = judged(&file, 0, 3.0).unwrap();
     assert_eq!(header.len(), COUNT);
     for number in [0, 1, COUNT / 2, COUNT - 1] {
@@ -137,9 +143,7 @@ fn as_many_tensors_as_fit_are_put_into_order() {
             );
         }
         text.push('}');
-        let mut file = (LONGEST as u64).to_le_bytes().to_vec();
-        file.extend(text.as_bytes());
-        file.resize(8 + LONGEST, b' ');
+        let file = filled_up(&text);
         let header = judged(&file, (COUNT - 1 + last) as u64, 2.4).unwrap();
         let names = header.tensors().map(|tensor| tensor.name().parse());
         assert!(names.eq((0..COUNT).map(Ok)));

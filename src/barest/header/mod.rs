@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   first 8 bytes ──prefix──▶ N ──▶ private copy of N bytes ──entry, metadata──▶ records
-//!                                                                                 │ tiling: the proof
+//!                                                                                 │ order; tiling: the proof
 //!                                   names: found, and found twice  ◀──────────────┘
 //! ```
 //!

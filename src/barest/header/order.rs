@@ -15,7 +15,8 @@ pub fn sort(records: &mut Vec<Record>) -> Result<bool> {
     if records.is_sorted_by_key(|record| (record.begin, record.end)) {
         return Ok(true);
     }
-    // 1. How many tensors each bucket gets, and with that where each begins.
+    // 1. How many tensors each bucket gets, and with that where each begins. There are two tensors at
+    //    least, for fewer are in order, and no more buckets than tensors.
     let last = records.iter().map(|record| record.begin).max().unwrap_or(0);
     let bits = u64::BITS - last.leading_zeros();
     let shift = bits.saturating_sub(records.len().ilog2());
